@@ -132,8 +132,8 @@ class Queue:
             self.board.remove(gone)
             waits = []
         at = self.board.moment(self.now, self.free, self.total)
-        view = queue_window(self.board, policy, at, asked=waits)
-        found = allocate(view, policy(view), self.board.option, waits=waits)
+        view = queue_window(self.board, policy, at, explain=waits)
+        found = allocate(view, policy(view), self.board.option, explain=waits)
         self.took = time.perf_counter() - begun[0], time.process_time() - begun[1]
         for decision in found:
             if decision.kind == "stop":

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -179,10 +180,22 @@ def with_policies(text: str) -> str:
     return re.sub(r"(\| policy \| what it wants \|\n\|---\|---\|\n)(?:\|.*\n)*", lambda head: head[1] + rows, text)
 
 
+def with_keys(text: str) -> str:
+    """The page with its tables of JSON keys as the columns that a comment names declare them."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from chipwise.present.columns import key_table
+
+    def declared(head: re.Match[str]) -> str:
+        module, _, name = head["name"].rpartition(".")
+        return head["mark"] + "\n".join(key_table(getattr(import_module(module), name))) + "\n"
+
+    return re.sub(r"(?P<mark><!-- keys: (?P<name>\S+) -->\n\n)(?:\|.*\n)*", declared, text)
+
+
 def main(names: Sequence[str] = ()) -> None:
     """Refresh every page, or those named."""
     for page in [Path(name).resolve() for name in names] or pages():
-        text = with_policies(refreshed(page))
+        text = with_keys(with_policies(refreshed(page)))
         if text != page.read_text(encoding="utf-8"):
             page.write_text(text, encoding="utf-8")
             print(f"refreshed {page.relative_to(ROOT)}")

@@ -126,7 +126,7 @@ class RoundScheduler:
             budget=np.full(n, inf),
             restartable=np.ones(n, dtype=bool),
             restart_cost_s=np.zeros(n),
-            at=at,
+            current_pool=at,
             since=np.where(at >= 0, simulator.now - 2 * ROUND_S, nan),
             seconds=seconds,
             low=seconds,

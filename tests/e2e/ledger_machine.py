@@ -181,9 +181,9 @@ class LedgerMachine(RuleBasedStateMachine):
         row = self.attempts.get(name)
         what = AttemptStatus(name, f"e-{name}", state, where="node\x00\ud800", restarts=restarts)
         if row is None or row["state"] not in UNDER_WAY or state == "succeeded":
-            self.refused(self.ledger.seen, name, what, self.now)
+            self.refused(self.ledger.observe, name, what, self.now)
             return
-        self.ledger.seen(name, what, self.now)
+        self.ledger.observe(name, what, self.now)
         row |= {"state": {"pending": "submitted", "running": "running"}[state], "backend_id": f"e-{name}"}
 
     @rule(

@@ -41,7 +41,7 @@ def test_json_tells_the_same(shown):
     for row in said["rows"]:
         assert row["accelerators"]["name"] in shown
         assert row["replicas"] * row["chips_per_replica"] <= row["accelerators"]["count"]
-        assert set(row["latencies_seconds"]) == {"ttft p99", "tpot p99"}
+        assert set(row["latencies_seconds"]) == {"ttft_p99", "tpot_p99"}
     assert [r["chip"] for r in said["refused"]] == ["h200", "l4"]
 
 

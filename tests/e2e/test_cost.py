@@ -36,7 +36,7 @@ def test_every_pricing_model_of_a_run_is_there_with_its_parts(trained):
             assert set(t["split_usd"]) == set(PARTS) and t["usd"] == pytest.approx(sum(t["split_usd"].values()))
             assert t["usd_range"]["p10"] <= t["usd_range"]["p50"] <= t["usd_range"]["p90"]
             assert list(t["usd_per"]) == ["run", "step", "1M_tokens"]
-            assert t["source"]["date"] and isinstance(t["source"]["stale"], bool) and t["source"]["source"]
+            assert t["quote"]["date"] and isinstance(t["quote"]["stale"], bool) and t["quote"]["source"]
             assert t["expected"]["wall_seconds"] / 3600 == pytest.approx(t["hours"])
         assert s["assumed"] and all(a["source"] and a["date"] for a in s["assumed"])
 
@@ -105,7 +105,7 @@ def test_focus_rows_of_a_commitment_tell_used_hours_from_idle_ones_and_read_back
         {"Purchase": term["chip_hours"], "Used": 0.75 * term["chip_hours"], "Unused": 0.25 * term["chip_hours"]}
     )
     found = read_focus([path], years=3).rows[0]
-    assert found.prices[3] / found.chips == pytest.approx(term["source"]["usd_per_chip_hour"])
+    assert found.prices[3] / found.chips == pytest.approx(term["quote"]["usd_per_chip_hour"])
 
 
 def test_the_same_seed_prints_the_same_in_another_process(trained):
@@ -128,7 +128,7 @@ def test_own_prices_come_first(tmp_path):
     )
     said = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "--prices", path, "-o", "json"))
     first = said["statements"][0]["options"][0]
-    assert first["source"]["usd_per_chip_hour"] == 1.0 and first["source"]["cloud"] == "aws" and first["source"]["own"]
+    assert first["quote"]["usd_per_chip_hour"] == 1.0 and first["quote"]["cloud"] == "aws" and first["quote"]["own"]
 
 
 def test_a_check_file_takes_the_port_away(tmp_path):
@@ -244,7 +244,7 @@ def test_a_deadline_and_a_count_choose_the_chips():
 def test_compute_of_a_service_is_its_chip_hours_by_the_price(served):
     for s in served["statements"]:
         term = s["options"][0]
-        assert term["split_usd"]["compute"] == pytest.approx(term["chip_hours"] * term["source"]["usd_per_chip_hour"])
+        assert term["split_usd"]["compute"] == pytest.approx(term["chip_hours"] * term["quote"]["usd_per_chip_hour"])
         assert term["chip_hours"] >= s["accelerators"]["count"] * 730.5
 
 
@@ -278,7 +278,7 @@ def test_pricing_models_can_be_named_and_their_bill_read_back(tmp_path):
     term = asked["statements"][0]["options"][0]
     found = read_focus([path]).rows
     assert len(found) == 1 and (found[0].chip_id, found[0].cloud, found[0].chips) == ("h100", "aws", 8)
-    assert found[0].prices[1] / 8 == pytest.approx(term["source"]["usd_per_chip_hour"])
+    assert found[0].prices[1] / 8 == pytest.approx(term["quote"]["usd_per_chip_hour"])
 
 
 def test_the_library_gives_what_the_command_prints():

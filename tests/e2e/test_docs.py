@@ -11,7 +11,7 @@ from command import EXAMPLE, ROOT, chipwise, good
 from chipwise.cli.verbs import VERBS
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from refresh_docs import CUT, pages, run, run_snippets, shown, snippets
+from refresh_docs import CUT, pages, run, run_snippets, shown, snippets, with_keys
 
 COMMANDS = [
     pytest.param(each, marks=pytest.mark.compiler(*each.needs) if each.needs else (), id=f"{page.name}: {each.command}")
@@ -117,7 +117,6 @@ NAMES = {
     "parts_seconds",
     "collectives_seconds",
     "memory_bytes",
-    "refused_splits",
     "figures",
     "peak",
     "by_class_seconds",
@@ -131,7 +130,6 @@ NAMES = {
     "dims",
     "set",
     "split_usd",
-    "costs",
     "mix",
 }  # whose keys are names
 
@@ -140,6 +138,11 @@ def without_names(value):
     if isinstance(value, dict):
         return {k: None if k in NAMES else without_names(v) for k, v in value.items()}
     return [without_names(v) for v in value] if isinstance(value, list) else value
+
+
+def test_tables_of_keys_are_those_that_columns_declare():
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    assert page.count("<!-- keys: ") == 5 and with_keys(page) == page
 
 
 @pytest.mark.parametrize(

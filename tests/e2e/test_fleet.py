@@ -74,6 +74,8 @@ def test_every_workload_of_the_plan_gets_advice_on_its_network_and_storage(recor
     advice = {a["workload"]: a for a in record["advice"]}
     assert set(advice) == {"run", "search"} and all(a["words"] for a in advice.values())
     run, search = advice["run"], advice["search"]
+    assert run["accelerators"]["count"] >= 1 and search["accelerators"]["chip"]
+    assert run["layout"] and run["split"] is None and search["layout"] is None and search["split"]["tp"] >= 1
     assert run["storage"]["checkpoint_bytes"] > 0 and run["network"]["source"]
     assert run["network"]["enough"] == (
         not run["network"]["crosses"]

@@ -64,7 +64,7 @@ def story(ledger):
     )
     (first,) = ledger.decide("r1", "fastest", [start(job)], 1010.0, 30.0, {"h100": 8})
     ledger.mark_submitted(first.id, "4711", 1011.0)
-    ledger.seen(first.id, AttemptStatus(first.id, "4711", "running", started=1012.0, where="gpu-node-3"), 1012.0)
+    ledger.observe(first.id, AttemptStatus(first.id, "4711", "running", started=1012.0, where="gpu-node-3"), 1012.0)
     ledger.end(first.id, AttemptEnd("failed", exit_code=9, reason="left with status 9", spent=0.25), 1020.0)
     (second,) = ledger.decide("r2", "fastest", [start(job, "v5e")], 1030.0, 30.0, {"v5e": 4})
     ledger.end(second.id, AttemptEnd("lost", reason="node tpu-1 is down", done=0.4, not_before=4e9), 1040.0)

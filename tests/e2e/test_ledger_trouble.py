@@ -79,11 +79,11 @@ def test_a_damaged_ledger_says_so_and_how_to_rescue_it(tmp_path):
 
 def test_a_ledger_on_a_network_file_system_stays_with_one_machine(tmp_path):
     with open_ledger(str(tmp_path / "ledger.db")) as ledger:
-        ledger.stay("one", "nfs4")
-        ledger.stay("one", "nfs4")
+        ledger.check_host("one", "nfs4")
+        ledger.check_host("one", "nfs4")
         with pytest.raises(LedgerError, match=r"nfs4.*used on one; SQLite can't be shared"):
-            ledger.stay("two", "nfs4")
-        ledger.stay("two", "")  # copied to a disk of its own
+            ledger.check_host("two", "nfs4")
+        ledger.check_host("two", "")  # copied to a disk of its own
 
 
 def test_network_file_systems_are_told_by_the_longest_mount():

@@ -69,12 +69,13 @@ def test_every_chip_is_compared_where_none_is_named(env):
 
 def test_compilers_are_asked_for_them_by_their_own_names(env):
     code = """
+from dataclasses import asdict
 from chipwise.catalog import parse
 from chipwise.compiled.gpu import target_config
 from chipwise.compiled.reference import recipe, splash_block
 from chipwise.compiled.targets import target_of
 tpu, gpu = parse("v8:16"), parse("r100:16")
-print(json.dumps([target_of(tpu).as_json(), recipe(tpu.chip), splash_block(tpu.chip), target_of(gpu).as_json(),
+print(json.dumps([asdict(target_of(tpu)), recipe(tpu.chip), splash_block(tpu.chip), asdict(target_of(gpu)),
                   target_config("r100")]))
 """
     tpu, options, block, gpu, config = python(env, code)

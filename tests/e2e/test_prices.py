@@ -93,7 +93,18 @@ def test_records_tell_own_prices_from_list_prices(tmp_path):
     )
     assert json.loads(good("predict", EXAMPLE, "--on", "h100:64", "-o", "json"))["ondemand"]["own"] is False
     offers = json.loads(good("chips", "h100", "--prices", own, "-o", "json"))["chips"][0]["offers"]
-    assert [o["own"] for o in offers].count(True) == 1 and offers[0]["own"]
+    assert [o["ondemand"]["own"] for o in offers if o["ondemand"]].count(True) == 1 and offers[0]["ondemand"]["own"]
+
+
+def test_a_price_is_one_record_in_every_document():
+    prices = json.loads(good("prices", "--on", "h100", "-o", "json"))["offers"]
+    assert json.loads(good("chips", "h100", "-o", "json"))["chips"][0]["offers"] == prices
+    quote = {"cloud", "region", "instance", *prices[0]["ondemand"]}
+    row = json.loads(good("compare", EXAMPLE, "--on", "h100:64", "-o", "json"))["rows"][0]
+    assert set(row["ondemand"]) == {"usd", "per", *quote}
+    statement = json.loads(good("cost", EXAMPLE, "--on", "h100:64", "-o", "json"))["statements"][0]
+    assert all(set(option["quote"]) == quote for option in statement["options"])
+    assert all(quote <= set(rival) for rival in (*statement["purchase"]["break_even"], *statement["commitments"]))
 
 
 def test_the_environment_names_files_too_and_a_flag_lies_over_it(tmp_path):

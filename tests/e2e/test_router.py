@@ -86,6 +86,7 @@ def test_every_key_of_the_json_is_documented(place):
 def test_one_look_as_json(place):
     submit(place, 3)
     found = json.loads(good_here(*line(place, "--once", "-o", "json")))
+    assert list(found)[:3] == ["schema", "chipwise", "command"] and found["command"] == "router run"
     assert found["ticks"] == 1 and found["attempts"] == {"started": 2} and found["jobs"] == {"running": 2, "pending": 1}
     assert json.loads(good_here(*line(place, "--until-idle", "--interval", "0.1s", "-o", "json")))["jobs"] == {
         "succeeded": 3

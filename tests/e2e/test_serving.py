@@ -68,7 +68,7 @@ def test_intervals_hold_their_values_and_every_key_is_documented():
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
     capacity = json.loads(good(*CAPACITY, "-o", "json"))
     assert not [key for key in sorted(keys(found, set()) | keys(capacity, set())) if f"`{key}`" not in page]
-    assert capacity["load"]["low"] <= capacity["load"]["value"] <= capacity["load"]["high"]
+    assert capacity["capacity"]["low"] <= capacity["capacity"]["value"] <= capacity["capacity"]["high"]
 
 
 def test_a_split_that_is_named_is_taken_and_chips_follow():
@@ -135,16 +135,16 @@ def test_capacity_ranks_splits_and_says_what_was_refused():
     ):
         assert words in said
     found = json.loads(good(*CAPACITY, "-o", "json"))
-    loads = [row["load"] for row in found["rows"]]
+    loads = [row["capacity"]["value"] for row in found["rows"]]
     assert loads == sorted(loads, reverse=True) and found["needed_chips"] > 8
-    front = [(p["units_per_second_per_user"], p["units_per_second_per_chip"]) for p in found["front"]]
+    front = [(p["user_units_per_second"], p["chip_units_per_second"]) for p in found["front"]]
     assert front == sorted(front, key=lambda p: -p[0]) == sorted(front, key=lambda p: p[1])
     rows = list(csv.DictReader(io.StringIO(good(*CAPACITY, "-o", "csv"))))
     assert [row["split_tp"] for row in rows if row["refused"]] == ["1"]
 
 
 def test_capacity_holds_when_it_is_simulated():
-    most = json.loads(good(*CAPACITY, "-o", "json"))["load"]["value"]
+    most = json.loads(good(*CAPACITY, "-o", "json"))["capacity"]["value"]
     found = simulated(LLAMA, "--on", "h200:8", "--rate", f"{0.8 * most:.3g}")
     assert found["slo_met"] and found["settled"]
 
@@ -167,7 +167,7 @@ def test_users_without_an_slo_are_ranked_by_output():
             "json",
         )
     )
-    total = [row["units_per_second_per_chip"] for row in found["rows"]]
+    total = [row["chip_units_per_second"] for row in found["rows"]]
     assert total == sorted(total, reverse=True) and found["needed_chips"] is None
 
 

@@ -32,7 +32,7 @@ def test_compare_ranks_decides_and_assumes():
         "MFU",
         "Decision",
         "Pick ",
-        "Flips: ",
+        "What would change this: ",
         "Assumptions",
         "evidence",
     ):
@@ -149,7 +149,9 @@ def test_help_loads_no_verb_but_the_one_asked_for():
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = set(ast.literal_eval(done.stdout.splitlines()[-1]))
-    assert loaded == {f"chipwise.cli.{name}" for name in ("main", "verbs", "flags", "models", "options", "completion")}
+    assert loaded == {
+        f"chipwise.cli.{name}" for name in ("main", "verbs", "flags", "models", "options", "declare", "completion")
+    }
 
 
 def test_the_example_that_help_ends_with_works_in_any_folder(tmp_path):
@@ -283,6 +285,11 @@ def test_fixed_lists_complete_in_the_shell(typed, offered):
         "COMP_CWORD": "4",
     }
     assert set(chipwise(env=env).stdout.split()) == offered
+
+
+def test_a_format_that_is_not_known_leaves_completion_alone():
+    words = {"COMP_WORDS": "chipwise compare x -o xml --by t", "COMP_CWORD": "6"}
+    assert chipwise(env={**os.environ, "_CHIPWISE_COMPLETE": "complete_bash", **words}).stdout.split() == ["time"]
 
 
 def test_out_follows_a_link_and_leaves_devices_alone(tmp_path):

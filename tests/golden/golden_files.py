@@ -54,8 +54,8 @@ FIGURES = (
         "serving simulate examples/llama-3.1-70b-serve.yaml --on h200:8 --rate 4 --tp 4",
         r"(ttft|tpot|itl|e2e)_seconds\.(mean|p50|p99)\.\w+",
     ),
-    ("serving capacity examples/llama-3.1-8b-offline.yaml --on h200:8", r"load\.\w+"),
-    ("serving capacity examples/llama-3.1-70b-serve.yaml --on v6e:8", r"load\.\w+"),
+    ("serving capacity examples/llama-3.1-8b-offline.yaml --on h200:8", r"capacity\.\w+"),
+    ("serving capacity examples/llama-3.1-70b-serve.yaml --on v6e:8", r"capacity\.\w+"),
     (
         "cost examples/llama-3.1-8b-pretrain.yaml --on h100:64,v6e:64",
         r"statements\[\d\]\.options\[\d\]\.(usd|usd_range\.p\d0)",
@@ -81,10 +81,9 @@ def cli_text() -> str:
 def _commands(name, group):
     """Every verb with its name, and those inside verbs."""
     for verb, command in group.commands.items():
+        yield f"{name} {verb}", command
         if hasattr(command, "commands"):
             yield from _commands(f"{name} {verb}", command)
-        else:
-            yield f"{name} {verb}", command
 
 
 def _names(param) -> str:

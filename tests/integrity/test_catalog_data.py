@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.catalog import DTYPES, Chip, load, plain_stack
 from chipwise.catalog.compilers import capabilities, option_sets, tpu_compilers
-from chipwise.catalog.load import FABRIC_FIGURES
+from chipwise.catalog.load import FABRIC_COUNTS, FABRIC_RATES
 from chipwise.catalog.names import _index, _squash
 from chipwise.catalog.vendors import vendors
 
@@ -51,7 +51,7 @@ def test_every_required_chip_is_present():
 
 @each_chip
 def test_every_figure_has_a_positive_value_a_unit_a_source_and_a_date(chip: Chip):
-    wanted = {f"peak.{d}" for d in chip.peak} | FIGURES | {f"fabric.{f}" for f in FABRIC_FIGURES}
+    wanted = {f"peak.{d}" for d in chip.peak} | FIGURES | {f"fabric.{f}" for f in (*FABRIC_COUNTS, *FABRIC_RATES)}
     assert set(chip.figures) == wanted
     for name, figure in chip.figures.items():
         assert figure.value > 0 or (name in MAY_BE_ZERO and figure.value == 0), name
@@ -64,7 +64,7 @@ def test_every_figure_has_a_positive_value_a_unit_a_source_and_a_date(chip: Chip
 def test_figures_agree_with_fields(chip: Chip):
     for name in FIGURES:
         assert getattr(chip, name) == chip.figures[name].value
-    for name in FABRIC_FIGURES:
+    for name in (*FABRIC_COUNTS, *FABRIC_RATES):
         assert getattr(chip.fabric, name) == chip.figures[f"fabric.{name}"].value
 
 

@@ -36,7 +36,7 @@ def test_pools_load_and_say_what_they_assume(file: Path) -> None:
     pools = load_pools(file)
     assert pools.pools and all(pool.price_source for pool in pools.pools)
     for pool in pools.pools:
-        assert pool.watts_chip > 0 or any(text.startswith(f"{pool.name}: no power") for text in pools.said)
+        assert pool.watts_chip > 0 or any(text.startswith(f"{pool.name}: no power") for text in pools.assumptions)
 
 
 @pytest.mark.parametrize("file", [file for file in JOBS if file.stem != "too-large"], ids=lambda p: p.stem)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog import load
-from chipwise.catalog.economics import at, economics, servers, site
+from chipwise.catalog.economics import economics, servers, site, site_with
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.cost.commitment import break_even, useful_usd_per_chip_hour
 from chipwise.cost.onprem import network_usd, owned, payment, racks, residual_usd
@@ -20,7 +20,7 @@ YEARS = st.floats(0.5, 10.0)
 
 
 def mine(chip, chips=8, years=3.0, usd_kwh=0.1, pue=1.4):
-    return owned(load().chips[chip], chips, at(site("us-average"), usd_kwh, pue), economics(), years)
+    return owned(load().chips[chip], chips, site_with(site("us-average"), usd_kwh, pue), economics(), years)
 
 
 @given(USD, SHARE, st.floats(0.0, 0.3), YEARS)

@@ -23,7 +23,7 @@ from chipwise.route.job import Checkpoint
 from chipwise.route.load import load_jobs, schema
 from chipwise.route.load.jobs import jobs_of
 from chipwise.route.load.pools import pools_of
-from chipwise.route.load.secrecy import LOOKS
+from chipwise.route.load.secrecy import SECRET_FORMS
 from chipwise.route.pool import Pool
 from chipwise.route.secret import named_secret
 
@@ -44,7 +44,7 @@ words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 variables = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).filter(
     lambda name: not named_secret(name) and not name.startswith("CHIPWISE_")
 )
-plain_words = words.filter(lambda text: not LOOKS.search(text))
+plain_words = words.filter(lambda text: not SECRET_FORMS.search(text))
 durations = st.one_of(st.integers(1, 10**6), st.floats(0.01, 1e6), st.sampled_from(["90s", "12h", "3d", "1.5 h", "2w"]))
 commands = st.lists(plain_words, min_size=1, max_size=4).filter(lambda argv: bool(argv[0].strip()))
 variants = st.dictionaries(

@@ -39,22 +39,22 @@ def test_room_gangs_and_promises_hold_under_every_policy(seed, name, jobs, pools
     for d in allocate(view, wishes, board.option):
         j = row[d.job]
         if d.kind == "stop":
-            assert view.restartable[j] and view.pools[view.at[j]] == d.pool
+            assert view.restartable[j] and view.pools[view.current_pool[j]] == d.pool
             assert wishes.preempts or wishes.moves
             room[d.pool] += board.option(d.job, d.pool).chips
             stopped.add(d.job)
         elif d.kind == "start":
             p = view.pools.index(d.pool)
-            assert np.isfinite(wishes.score[j, p]) and (view.usd[j, p] <= view.budget[j] or view.at[j] >= 0)
-            assert view.at[j] < 0 or d.job in stopped
+            assert np.isfinite(wishes.score[j, p]) and (view.usd[j, p] <= view.budget[j] or view.current_pool[j] >= 0)
+            assert view.current_pool[j] < 0 or d.job in stopped
             room[d.pool] -= board.option(d.job, d.pool).chips
             started.add(d.job)
         else:
             waits.add(d.job)
-            assert view.at[j] < 0
+            assert view.current_pool[j] < 0
         assert d.reason
     assert all(left >= 0 for left in room.values())
-    assert started | waits >= {job for j, job in enumerate(view.jobs) if view.at[j] < 0}
+    assert started | waits >= {job for j, job in enumerate(view.jobs) if view.current_pool[j] < 0}
     assert not started & waits
 
 
@@ -75,7 +75,7 @@ def test_the_order_of_rows_changes_nothing(seed, name):
             "budget",
             "restartable",
             "restart_cost_s",
-            "at",
+            "current_pool",
             "since",
             "seconds",
             "low",
@@ -246,7 +246,7 @@ def replay(policy, places, arrivals, patience):
         while coming and coming[0].arrival <= now:
             board.add(coming.pop(0))
         view = board.state(now, room, total)
-        for d in allocate(view, policy(view), board.option, patience=patience, waits=()):
+        for d in allocate(view, policy(view), board.option, patience=patience, explain=()):
             if d.kind == "stop":
                 board.stopped(d.job, now)
                 room[d.pool] += board.option(d.job, d.pool).chips

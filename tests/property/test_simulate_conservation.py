@@ -6,7 +6,7 @@ from math import inf, isclose
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulate_desks import Fifo, Whims
+from simulate_schedulers import Fifo, Whims
 
 from chipwise.predict.estimate import Estimate
 from chipwise.route.job import Checkpoint, Job, Variant

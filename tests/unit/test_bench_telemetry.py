@@ -19,7 +19,7 @@ def test_the_sampler_reads_this_machine_while_work_runs():
     with Sampler(open_source(CPU), hz=50) as sampler, sampler.window() as window:
         until(lambda: sum(range(100_000)) and len(sampler._readings) > 4, step=0.0)
     watched = window.watched(10, 0.03)
-    assert watched.samples >= 3 and 0 < watched.utilisation <= 1 and watched.memory_bytes > 2**20
+    assert watched.samples >= 3 and 0 < watched.utilization <= 1 and watched.memory_bytes > 2**20
 
 
 def test_windows_do_not_see_each_other():
@@ -28,7 +28,7 @@ def test_windows_do_not_see_each_other():
             time.sleep(0.05)
         with sampler.window() as second:
             time.sleep(0.02)
-    assert first.readings[-1].at <= second.readings[0].at
+    assert first.readings[-1].time_s <= second.readings[0].time_s
 
 
 def test_a_source_that_fails_goes_silent_and_says_why():
@@ -164,7 +164,7 @@ def test_a_gpu_is_read_in_si_units_and_not_asked_again_for_what_it_lacks():
     gpu = nvml.Nvml(Device("cuda", "", 1.0, 1, uuid="abc"), library)
     assert ("nvmlDeviceGetHandleByUUID", ("GPU-abc",)) in library.asked
     reading = [gpu.read() for _ in range(3)][-1]
-    assert (reading.power_w, reading.energy_j, reading.utilisation, reading.memory_bytes) == (
+    assert (reading.power_w, reading.energy_j, reading.utilization, reading.memory_bytes) == (
         250.0,
         None,
         0.75,
@@ -216,12 +216,12 @@ def test_a_tpu_is_read_by_chip():
         1, Metrics(duty_cycle_pct=["0.00", "87.50"], hbm_capacity_usage=["1", "1024"], tpu_throttle_score=["0", "2"])
     )
     reading = monitor.read()
-    assert (reading.utilisation, reading.memory_bytes, reading.throttled) == (0.875, 1024.0, ("throttled by 20 %",))
+    assert (reading.utilization, reading.memory_bytes, reading.throttled) == (0.875, 1024.0, ("throttled by 20 %",))
 
 
 def test_a_tpu_metric_that_fails_is_left_alone():
     monitor = tpu.TpuMonitor(0, Metrics(duty_cycle_pct=None, hbm_capacity_usage=[]))
-    assert monitor.read() == Reading(monitor.read().at) or monitor.read().utilisation is None
+    assert monitor.read() == Reading(monitor.read().time_s) or monitor.read().utilization is None
     with pytest.raises(Unreadable):
         tpu.TpuMonitor(0, Metrics(other=[]))
 
@@ -248,7 +248,7 @@ def test_sys_files_give_energy_temperature_and_clock(tmp_path):
         2.4e9,
         60 * 1024,
     )
-    assert reading.utilisation == 0.5 and host.settings() == {"clock_hz": 2.4e9}
+    assert reading.utilization == 0.5 and host.settings() == {"clock_hz": 2.4e9}
 
 
 def test_no_proc_is_a_reason(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from chipwise.catalog import load
 from chipwise.catalog.calibration import load_calibration
-from chipwise.catalog.economics import at, economics, site
+from chipwise.catalog.economics import economics, site, site_with
 from chipwise.compare import Candidate, Terms
 from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.training.comparer import TrainingComparer
@@ -100,7 +100,7 @@ def test_break_even_against_a_cloud_is_where_a_used_hour_costs_the_same(rows):
 
 def test_electricity_moves_what_is_owned_alone(rows):
     cheap, dear = (
-        state_cost(rows["h100:64"], assumptions(site=at(site("us-average"), usd, None))) for usd in (0.05, 0.25)
+        state_cost(rows["h100:64"], assumptions(site=site_with(site("us-average"), usd, None))) for usd in (0.05, 0.25)
     )
     assert dear.by("on-premises").split.energy == pytest.approx(5 * cheap.by("on-premises").split.energy)
     assert dear.by("on demand").total == cheap.by("on demand").total

@@ -6,7 +6,7 @@ from math import exp, inf, sqrt
 import pytest
 
 from chipwise.catalog import Commitment, load
-from chipwise.catalog.economics import at, economics, servers, site
+from chipwise.catalog.economics import economics, servers, site, site_with
 from chipwise.cost import onprem
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.cost.commitment import break_even, useful_usd_per_chip_hour
@@ -70,7 +70,7 @@ def test_on_premises_financing_is_an_annuity():
 
 def test_on_premises_energy_with_pue():
     # chips at 600 W and 3,000 W beside them: 8 x 600 + 3,000 = 7,800 W; x 1.5 PUE = 11.7 kW; x $0.10 = $1.17 an hour
-    mine = replace(flat("h100", at(site("us-average"), 0.10, 1.5)), overhead_w=3000.0)
+    mine = replace(flat("h100", site_with(site("us-average"), 0.10, 1.5)), overhead_w=3000.0)
     assert cents(mine.energy_usd_per_hour(600.0)) == 1.17
 
 
@@ -81,7 +81,7 @@ def test_on_premises_a_useful_chip_hour_and_its_break_even():
         servers()["h100"],
         1,
         1,
-        at(site("us-average"), 0.10, 1.5),
+        site_with(site("us-average"), 0.10, 1.5),
         3.0,
         0,
         0,

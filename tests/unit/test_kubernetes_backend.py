@@ -482,7 +482,7 @@ def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_
         (200, {"items": [held("b1", "4", resource="google.com/tpu"), held("d0", "1", resource="google.com/tpu")]}),
     )
     tpus = replace(
-        a_pool("v5e", "tpu", 256, kubeconfig=backend.pool.at("kubeconfig")), shapes=((4, "2x2"), (16, "4x4"))
+        a_pool("v5e", "tpu", 256, kubeconfig=backend.pool.setting("kubeconfig")), shapes=((4, "2x2"), (16, "4x4"))
     )
     room = backend.capacity([tpus])["v5e"]
     # a and b work, a is free; c has lost a host and f lacks one; two hosts of d are free; e is of a shape that the pool has not
@@ -503,7 +503,7 @@ def test_room_is_what_pods_leave_on_nodes_that_work(server, backend):
         (200, {"items": [node("a", "8"), node("b", "8"), node("c", "8", "False"), node("d", "8", unschedulable=True)]}),
     )
     server.play("GET", "/api/v1/pods", (200, {"items": [held("a", "3"), held("b", "8", "Succeeded"), held("c", "8")]}))
-    whole = a_pool("whole", unit=8, accelerator="nvidia-h100-80gb", kubeconfig=backend.pool.at("kubeconfig"))
+    whole = a_pool("whole", unit=8, accelerator="nvidia-h100-80gb", kubeconfig=backend.pool.setting("kubeconfig"))
     room = backend.capacity([backend.pool, whole])
     assert (room["h100"].total, room["h100"].free, room["h100"].down) == (16, 13, 16)
     assert (room["whole"].total, room["whole"].free) == (16, 8)
@@ -543,7 +543,7 @@ def test_room_of_a_queue_is_its_quota_less_what_is_reserved(server, backend):
         own("kueue").validate(item)
     server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/localqueues/team", (200, local))
     server.play("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all", (200, queue))
-    at = {"kubeconfig": backend.pool.at("kubeconfig"), "queue": "team"}
+    at = {"kubeconfig": backend.pool.setting("kubeconfig"), "queue": "team"}
     room = backend.capacity([a_pool("both", **at), a_pool("one", flavor="spot", **at)])
     assert (room["both"].total, room["both"].free, room["one"].total, room["one"].free) == (40, 16, 32, 8)
     assert "3 workloads wait" in room["one"].note

@@ -40,6 +40,6 @@ def test_backends_take_the_pools_of_the_examples(name, tmp_path):
                     pool,
                     16,
                     "4x4" if pool.chip == "v5e" else "2x2x4" if pool.family == "tpu" else "",
-                    secrets=["X"] if pool.at("secret") else [],
+                    secrets=["X"] if pool.setting("secret") else [],
                 )
             )

@@ -76,13 +76,13 @@ def test_a_cause_is_named_only_where_values_are_lost():
 
 def test_a_dynamic_scale_halves_at_once_and_doubles_after_a_run_of_good_steps():
     scale = LossScale("dynamic", 1024.0, grow_after=3)
-    seen = []
+    scales = []
     for finite in (False, False, True, True, True, True):
-        scale.seen(finite)
-        seen.append(scale.value)
-    assert seen == [32768.0, 16384.0, 16384.0, 16384.0, 32768.0, 32768.0]
+        scale.update(finite)
+        scales.append(scale.value)
+    assert scales == [32768.0, 16384.0, 16384.0, 16384.0, 32768.0, 32768.0]
     fixed = LossScale("static", 512.0, grow_after=1)
-    fixed.seen(False)
+    fixed.update(False)
     assert fixed.value == 512.0
 
 

@@ -14,9 +14,32 @@ from chipwise.catalog import load
 from chipwise.errors import InputError
 from chipwise.prices import laid_over, listed, read_custom_prices
 from chipwise.prices.custom_prices import PRICES, custom_prices_csv
-from chipwise.prices.focus import COLUMNS, MANDATORY, Charge, focus_rows
+from chipwise.prices.focus import COLUMNS, Charge, focus_rows
 from chipwise.prices.focus_import import read_focus
 
+MANDATORY = (  # feature level "Mandatory" of FOCUS 1.1
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "ServiceCategory",
+    "ServiceName",
+)
 DAY, NEXT = date(2026, 9, 30), date(2026, 10, 2)
 # Allowed values and rules of FOCUS 1.1, https://focus.finops.org/focus-specification/v1-1/
 ALLOWED = {
@@ -48,6 +71,29 @@ ALLOWED = {
         "Other",
     },
 }
+MANDATORY = (  # feature level "Mandatory" of FOCUS 1.1
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "ServiceCategory",
+    "ServiceName",
+)
 DECIMALS = [name for name in COLUMNS if name.endswith(("Cost", "Price", "Quantity"))]
 TIMES = [name for name in COLUMNS if name.endswith(("PeriodStart", "PeriodEnd"))]
 

@@ -11,13 +11,15 @@ import pytest
 import chipwise
 from chipwise import api
 from chipwise.catalog.calibration import load_calibration
-from chipwise.compare import columns, view
+from chipwise.compare import columns
+from chipwise.cost import columns as cost_columns
 from chipwise.knowledge import Knowledge
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.data import flatten, to_data
 from chipwise.present.output import emit_csv
 from chipwise.present.result import Result
 from chipwise.report.comparison import comparison_report
+from chipwise.serving import capacity_view
 
 SOURCE = Path(chipwise.__file__).parent
 JOB = {"tokens": "1T", "batch": 1024, "sequence": 8192}
@@ -34,27 +36,55 @@ def comparison(job):
     return api.compare(job, on="h100,v5p,v100", knowledge=KNOWN)
 
 
-def test_one_line_adds_a_column_to_every_face(comparison, monkeypatch, capsys):
-    hosts = Column("hosts", lambda r: r.accelerators.count // 8, "hosts", help="of 8 chips")
-    monkeypatch.setattr(columns, "TRAINING", [*columns.TRAINING, hosts])
-    monkeypatch.setattr(view, "TRAINING", columns.TRAINING)
-    emit_csv(comparison.flat_rows())
+@pytest.fixture(scope="module")
+def service():
+    chat = api.load("llama-3.1-8b", input_len=500, output_len=100, rate=2, ttft="2s")
+    return api.compare(chat, on="h100,t4", knowledge=KNOWN)
+
+
+@pytest.mark.parametrize("declared, name", [("TRAINING", "comparison"), ("SERVING", "service")])
+def test_one_line_adds_a_column_to_every_face(declared, name, request, monkeypatch, capsys):
+    result = request.getfixturevalue(name)
+    counts = [row.accelerators.count for row in result.rows]
+    total = Column("total_chips", lambda r: r.accelerators.count, "total", help="of all hosts", unit="chips")
+    monkeypatch.setattr(columns, declared, [*getattr(columns, declared), total])
+    emit_csv(result.flat_rows())
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    html = comparison_report(comparison).html()
-    assert "hosts" in str(comparison).splitlines()[1].split()
-    assert [row["hosts"] for row in comparison.to_dict()["rows"]] == [8, 8]
-    assert [row["hosts"] for row in rows] == ["8", "8", ""]
-    assert comparison._repr_html_().count(">hosts<") == 1
-    assert html.count(">hosts<") == 1
-    assert list(comparison.to_pandas()["hosts"])[:2] == [8, 8]
+    html = comparison_report(result).html()
+    assert "total" in str(result).splitlines()[1].split()
+    assert [row["total_chips"] for row in result.to_dict()["rows"]] == counts
+    assert [row["total_chips"] for row in rows if not row["refused"]] == list(map(str, counts))
+    assert all(page.count(">total<") == 1 for page in (result._repr_html_(), html))
+    assert all('title="of all hosts (chips)"' in page for page in (result._repr_html_(), html))
+    assert list(result.to_pandas()["total_chips"])[: len(counts)] == counts
 
 
-def test_every_column_says_what_it_holds():
-    for column in [*columns.TRAINING, *columns.SERVING]:
-        assert column.help or not column.key, f"{column.key} has no help"
+DECLARED = {
+    "TRAINING": columns.TRAINING,
+    "SERVING": columns.SERVING,
+    "OPTION": cost_columns.OPTION,
+    "SPLITS": capacity_view.SPLITS,
+    "FRONT": capacity_view.FRONT,
+}
+UNITS = {"_seconds": "s", "_bytes": "bytes", "kwh": "kWh", "usd": "USD", "hours": "h", "watts_per_chip": "W"}
+
+
+@pytest.mark.parametrize("declared", DECLARED.values(), ids=DECLARED)
+def test_every_column_says_what_it_holds_and_in_which_unit(declared):
+    for column in declared:
+        assert column.help, f"{column.key or column.header} has no help"
         assert column.key or column.header, "a column is in the data, in tables, or both"
-    keys = [c.key for c in columns.TRAINING if c.key]
+        unit = next((unit for end, unit in UNITS.items() if column.key.endswith(end)), column.unit)
+        assert column.unit == unit, f"{column.key} has the unit {column.unit!r}"
+    keys = [c.key for c in declared if c.key]
     assert len(keys) == len(set(keys))
+
+
+def test_what_a_header_says_is_escaped_and_free_of_markdown():
+    from chipwise.present.html import table as html
+
+    page = html(table([Column("a", str, "a", help='"`x`" <b>', unit="s")], [1]))
+    assert 'title="&quot;x&quot; &lt;b&gt; (s)"' in page
 
 
 def test_the_document_is_json_without_nan(comparison):

@@ -232,9 +232,9 @@ def test_an_offline_set_of_requests_has_an_end(using: Estimator) -> None:
 def test_predictions_are_made_once(using: Estimator) -> None:
     fresh = Estimator()
     first = fresh.options(job(), POOLS)
-    known = dict(fresh.predictor.known)
+    known = dict(fresh.predictor.cache)
     again = fresh.options(job(name="other", owner="ada", budget=1e9), POOLS)
-    assert fresh.predictor.known == known and [o.seconds for o in first[0]] == [o.seconds for o in again[0]]
+    assert fresh.predictor.cache == known and [o.seconds for o in first[0]] == [o.seconds for o in again[0]]
 
 
 WORK = Estimate(36_000.0, 30_000.0, 50_000.0, "modelled")

@@ -11,7 +11,7 @@ from route_cases import job, option, pool, restartable
 from chipwise.route.backend import CANCELLED, FAILED, LOST, RUNNING, SUCCEEDED, AttemptStatus, Capacity
 from chipwise.route.ledger.records import AttemptRow, JobRow
 from chipwise.route.ledger.states import step_after
-from chipwise.route.router.capacity import spaces
+from chipwise.route.router.capacity import count_chips
 from chipwise.route.router.fallback import MOST_BLAMELESS, blameless, concluded, refused, time_limit
 
 NOW = 1_000.0
@@ -138,8 +138,8 @@ def test_room_never_exceeds_what_is_there(count, foreign, ours, cap, drained):
     shown = [AttemptStatus(r.id, "x", RUNNING) for r in rows if r.state == "running"]
     there = sum(r.option.chips for r in rows if r.state == "running")
     free = max(0, count - foreign - there)
-    found = spaces([at], {"near": Capacity(count, free)}, rows, shown, {"near"} if drained else set())["near"]
+    found = count_chips([at], {"near": Capacity(count, free)}, rows, shown, {"near"} if drained else set())["near"]
     assert 0 <= found.free <= free and found.free <= max(0, found.ours)
     assert not drained or (found.free, found.total) == (0, 0)
     assert found.ours <= (2 if cap == 2500.0 else 0 if cap == 0 else count)
-    assert spaces([at], {}, rows, [], set())["near"].free == 0
+    assert count_chips([at], {}, rows, [], set())["near"].free == 0

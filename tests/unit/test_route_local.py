@@ -200,7 +200,7 @@ def test_a_process_that_is_killed_is_lost_and_takes_its_program_with_it(backend,
     processes.send(claim.pid, claim.start, signal.SIGKILL)
     seen = ended(backend)
     assert seen.state == LOST and "no end" in seen.reason
-    assert processes.look(child) is None or processes.look(child)[0] == "Z"
+    assert processes.process_info(child) is None or processes.process_info(child)[0] == "Z"
     assert backend.capacity([pool()])["near"].free == 2
 
 
@@ -212,7 +212,7 @@ def test_a_pid_that_is_used_again_is_not_taken_for_the_program(backend, tmp_path
     (there.folder / "end").unlink()
     (there.folder / "claim").write_text(json.dumps(claim | {"pid": os.getpid()}))  # alive, but not that process
     assert LocalBackend(tmp_path).list()[0].state == LOST
-    assert processes.look(os.getpid()) is not None
+    assert processes.process_info(os.getpid()) is not None
     (there.folder / "claim").write_text(json.dumps(claim | {"boot": "another"}))
     assert LocalBackend(tmp_path).list()[0].state == LOST
 

@@ -10,7 +10,7 @@ from route_cases import job, option
 
 from chipwise.errors import InputError
 from chipwise.route.ledger.records import JobRow
-from chipwise.route.router.capacity import Space
+from chipwise.route.router.capacity import PoolChips
 from chipwise.route.router.endpoint import Endpoint, parse_address, read_token
 from chipwise.route.router.loop import TickReport
 from chipwise.route.router.metrics import Metrics
@@ -32,7 +32,7 @@ def told(ticks=1):
         1_000.0,
         0.03,
         decisions={"start": 2},
-        spaces={HOSTILE: Space(8, 8, 4), "near": Space(2, 2, 2)},
+        pool_chips={HOSTILE: PoolChips(8, 8, 4), "near": PoolChips(2, 2, 2)},
         down={"slurm": "no answer"},
         up=["local"],
     )

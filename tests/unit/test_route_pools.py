@@ -78,20 +78,29 @@ def test_every_key_of_a_pool_is_kept() -> None:
     assert (h100.chip, h100.family, h100.count, h100.unit, h100.usd_per_chip_hour) == ("h100", "gpu", 16, 8, 2.5)
     assert (h100.terms, h100.region, h100.watts_chip, h100.power_cap) == ("reserved", "here", 1000, 20_000)
     assert h100.max_seconds == 2 * 86_400 and h100.price_source == "the pools file" and not h100.spot
-    assert h100.at("partition") == "gpu" and h100.at("label") == "a=b,c=1" and h100.at("exclusive") == "true"
+    assert (
+        h100.setting("partition") == "gpu"
+        and h100.setting("label") == "a=b,c=1"
+        and h100.setting("exclusive") == "true"
+    )
 
 
 def test_pools_share_what_their_backend_says_and_paths_start_at_the_file() -> None:
     pools = made(GOOD)
-    assert pools.pool("h100").at("conf") == "/somewhere/etc/slurm.conf" and pools.pool("h100").at("timeout") == "5"
-    assert pools.pool("v5e").at("conf") == "" and pools.pool("v5e").at("cwd") == "/somewhere"
+    assert (
+        pools.pool("h100").setting("conf") == "/somewhere/etc/slurm.conf"
+        and pools.pool("h100").setting("timeout") == "5"
+    )
+    assert pools.pool("v5e").setting("conf") == "" and pools.pool("v5e").setting("cwd") == "/somewhere"
     assert pools.folder == BASE / "shared" and [p.name for p in pools.of("slurm")] == ["h100"]
     own = made(changed("pools.0.address", {"conf": "/other"}))
-    assert own.pool("h100").at("conf") == "/other"
+    assert own.pool("h100").setting("conf") == "/other"
 
 
 def test_an_address_may_name_where_secrets_lie() -> None:
-    assert made(changed("pools.0.address", {"secret": "training-keys"})).pool("h100").at("secret") == "training-keys"
+    assert (
+        made(changed("pools.0.address", {"secret": "training-keys"})).pool("h100").setting("secret") == "training-keys"
+    )
 
 
 def test_pools_may_hand_over_what_their_backend_lists_or_what_they_list_themselves() -> None:
@@ -145,15 +154,15 @@ def test_values_in_the_place_of_names_are_refused_unseen(value: Any) -> None:
 def test_a_backend_may_have_a_folder_of_its_own() -> None:
     pools = made(changed("backends.slurm", {"folder": "nfs"}))
     assert pools.folder_of("slurm") == BASE / "nfs" and pools.folder_of("local") == BASE / "shared"
-    assert pools.pool("h100").at("folder") == ""
+    assert pools.pool("h100").setting("folder") == ""
 
 
 def test_what_is_assumed_is_said() -> None:
-    said = "\n".join(made(GOOD).said)
+    said = "\n".join(made(GOOD).assumptions)
     assert "v5e: terms taken as owned" in said and "v5e: slices of the catalog: 1x1, 2x2, 2x4" in said
     assert "v5e: its own chips cost nothing" in said and "W a busy chip" in said and "h100:" not in said
     without = made(changed("folder", None))
-    assert without.folder == default_folder() and "folder: not given" in without.said[-1]
+    assert without.folder == default_folder() and "folder: not given" in without.assumptions[-1]
 
 
 def test_prices_come_from_the_book_with_their_offer_and_age() -> None:
@@ -166,7 +175,7 @@ def test_prices_come_from_the_book_with_their_offer_and_age() -> None:
 
 def test_spot_pools_are_interrupted_as_the_economics_say_unless_told() -> None:
     spot = made(only(cloud="gcp", terms="spot"))
-    assert spot.pool("p").spot and spot.pool("p").interruptions == 0.01 and "interrupted" in "\n".join(spot.said)
+    assert spot.pool("p").spot and spot.pool("p").interruptions == 0.01 and "interrupted" in "\n".join(spot.assumptions)
     assert made(only(cloud="gcp", terms="spot", interruptions=0.2)).pool("p").interruptions == 0.2
     assert made(only(cloud="gcp")).pool("p").interruptions == 0.0
     assert spot.pool("p").usd_per_chip_hour < made(only(cloud="gcp")).pool("p").usd_per_chip_hour

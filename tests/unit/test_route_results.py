@@ -45,7 +45,7 @@ def test_a_simulation_is_the_json_of_its_command(gavel):
     record = without_cpu(simulation.to_dict())
     assert without_cpu(said) == record and list(record["policies"]) == ["fastest", "cheapest"]
     assert record["policies"]["cheapest"]["refused_jobs"][0]["job"] == "c"
-    assert record["policies"]["fastest"]["cost_usd"] == simulation.of_policy("fastest").cost_usd
+    assert record["policies"]["fastest"]["cost_usd"] == simulation.measures[0].cost_usd
 
 
 def test_a_simulation_has_a_row_a_policy_and_a_row_a_job(gavel):

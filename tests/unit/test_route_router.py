@@ -422,7 +422,7 @@ def test_chips_of_unknown_jobs_are_not_ours(stage):
 def test_no_job_starts_in_a_drained_pool(stage):
     stage.ledger.drain("near", True, "maintenance", stage.now)
     stage.submit(job("run"), option("near", 1.0), option("far", 1000.0))
-    assert stage.tick().spaces["near"].note == "drained"
+    assert stage.tick().pool_chips["near"].note == "drained"
     assert stage.attempt().pool == "far"
 
 

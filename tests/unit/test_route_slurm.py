@@ -13,7 +13,7 @@ from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import BackendDown, BackendRefused, Launch
 from chipwise.route.backends import shim
-from chipwise.route.backends.slurm.backend import SlurmBackend, make, room_of
+from chipwise.route.backends.slurm.backend import SlurmBackend, make, pool_capacity
 from chipwise.route.backends.slurm.read import (
     STATES,
     SlurmNode,
@@ -475,7 +475,7 @@ def test_room_is_counted_by_partition_feature_and_unit(more, room):
         node("n3", 0, "a", (), False),
     ]
     at = pool("p", **{"count": 100, "backend": "slurm", "chip": "h200", "family": "gpu", **more})
-    found = room_of(at, nodes)
+    found = pool_capacity(at, nodes)
     assert (found.total, found.free, found.down) == room
 
 

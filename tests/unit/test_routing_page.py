@@ -37,7 +37,7 @@ def test_the_files_that_are_shown_can_be_read() -> None:
     [made] = jobs_of(parse_yaml(job), ROOT / "examples/jobs", 0.0)
     assert isinstance(made, Job) and made.variants[1].secrets == ("HF_TOKEN",)
     found = pools_of(parse_yaml(pools), ROOT)
-    assert found.pool("h200").at("conf") == "/etc/slurm/slurm.conf" and found.pool("v5e-spot").spot
+    assert found.pool("h200").setting("conf") == "/etc/slurm/slurm.conf" and found.pool("v5e-spot").spot
 
 
 def test_every_key_of_the_files_is_named() -> None:
@@ -63,7 +63,7 @@ def test_the_policy_that_is_shown_works() -> None:
         budget=few + np.inf,
         restartable=few > 1,
         restart_cost_s=few,
-        at=np.full(2, -1),
+        current_pool=np.full(2, -1),
         since=few + np.nan,
         seconds=ones,
         low=ones,

@@ -276,7 +276,7 @@ def test_words_follow_the_workload():
     assert chat[0].startswith("memory bandwidth") and "ttft p99 <= 2000 ms" in " ".join(chat)
     assert "406 MiB at 1,300 tokens" in " ".join(chat)
     assert "interconnect latency" in " ".join(chat) and "160 times" in " ".join(chat)
-    assert words("input: 30k, output: 300, arrival: {rate: 20}")[0].startswith("matrix FLOP/s")
+    assert words("input: 30k, output: 300, arrival: {rate: 20}")[0].startswith("achievable bf16 matmul throughput")
     assert words("input: 30k, output: 300, prefix_hit: 0.9, arrival: {rate: 20}")[0].startswith("memory bandwidth")
     assert "all-to-all" in " ".join(words("input: 100, output: 100, arrival: {rate: 20}", "mixtral-8x7b"))
     assert "all-to-all" not in " ".join(chat) and "host overhead" not in " ".join(chat)

@@ -20,7 +20,7 @@ from chipwise.route.simulate.policy_scheduler import PolicyScheduler
 from chipwise.route.simulate.random_events import RandomEvents
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "property"))
-from simulate_desks import Fifo
+from simulate_schedulers import Fifo
 
 POOL = Pool("h100", "local", "h100", "gpu", 8, usd_per_chip_hour=3.0, watts_chip=1000.0)
 

@@ -13,12 +13,12 @@ from chipwise.calibrate.dated_files import compiled_path, merge
 from chipwise.calibrate.tpu_rows import FILE, Row, read_rows, write_rows
 from chipwise.calibrate.tpu_shapes import LARGEST_BYTES, design, swept
 from chipwise.calibrate.tpu_sweep import complete, missing
-from chipwise.calibrate.tpu_tables import held_out, kept, table_cycles, tables, told, usable
+from chipwise.calibrate.tpu_tables import held_out, kept, table_cycles, tables, tables_in_words, usable
 from chipwise.catalog import load
 from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import BrokenFile
 from chipwise.predict.model.shapes import Products
-from chipwise.predict.model.systolic import POINTS, Table, factor_at, systolic_seconds
+from chipwise.predict.model.systolic import POINTS, CycleTable, factor_at, systolic_seconds
 
 pytestmark = pytest.mark.thorough
 
@@ -110,7 +110,7 @@ def test_held_out_shapes_are_met_and_said() -> None:
     assert found["shapes"] >= 80 and found["rows"] >= 450
     stored = load_calibration(bench=False).training.compiled["tables"]
     assert stored["held_out"] == found
-    assert f"median error {found['median']:.1%}" in told(stored)[0]
+    assert f"median error {found['median']:.1%}" in tables_in_words(stored)[0]
 
 
 def test_the_stored_tables_are_those_of_the_rows() -> None:
@@ -145,7 +145,7 @@ def test_a_grid_is_linear_between_its_points_and_level_beyond() -> None:
 
 
 def test_a_product_is_never_faster_than_the_peak() -> None:
-    table = Table(1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, factors=np.full(POINTS, -3.0))
+    table = CycleTable(1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, factors=np.full(POINTS, -3.0))
     size = np.array(4096.0)
     seconds = systolic_seconds(table, 1e15, 1e15, 256, Products(size, size, size))
     assert float(seconds) >= 2 * 4096**3 / 1e15

@@ -57,7 +57,7 @@ class BenchDiff(Result):
 
     def regressions(self, above_percent: float = 0.0) -> tuple[Change, ...]:
         """Points significantly slower by more than so many percent."""
-        return tuple(each for each in self.changes if each.verdict == "slower" and each.percent > above_percent)
+        return tuple(change for change in self.changes if change.verdict == "slower" and change.percent > above_percent)
 
     @property
     def failures(self) -> tuple[Change, ...]:
@@ -99,15 +99,15 @@ def diff(before: BenchFile, after: BenchFile, fail_above: float | None = None) -
 
 
 def _by_key(file: BenchFile) -> dict[Any, Measurement]:
-    return {(each.framework, each.point.key()): each for each in file.points}
+    return {(measurement.framework, measurement.point.key()): measurement for measurement in file.points}
 
 
-def _status(each: Measurement | None) -> str:
-    return "" if each is None else each.status
+def _status(measurement: Measurement | None) -> str:
+    return "" if measurement is None else measurement.status
 
 
-def _samples(each: Measurement) -> tuple[float, ...]:
-    return each.seconds.samples_s if each.seconds is not None else ()
+def _samples(measurement: Measurement) -> tuple[float, ...]:
+    return measurement.seconds.samples_s if measurement.seconds is not None else ()
 
 
 def _p(old: Measurement, new: Measurement) -> float | None:

@@ -26,7 +26,7 @@ PACKAGES = {"torch": "torch", "jax": "jax"}  # framework -> the package that mus
 
 def environment(host: bool = False) -> dict[str, str | float]:
     """System, kernel, processor, memory, Python, variables that matter; the machine's name only where asked for."""
-    found: dict[str, str | float] = {
+    variables: dict[str, str | float] = {
         "os": _system(),
         "kernel": platform.release(),
         "cpu": processor(),
@@ -34,8 +34,8 @@ def environment(host: bool = False) -> dict[str, str | float]:
         "memory_bytes": memory_bytes(),
         "python": platform.python_version(),
     }
-    found |= {name: os.environ[name] for name in VARIABLES if name in os.environ}
-    return found | ({"host": platform.node()} if host else {})
+    variables |= {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    return variables | ({"host": platform.node()} if host else {})
 
 
 def processor() -> str:
@@ -70,12 +70,12 @@ def installed() -> tuple[str, ...]:
 
 def platforms(root: Path = Path("/")) -> tuple[str, ...]:
     """Platforms that this machine may have, by the device files its drivers make; the CPU is always last."""
-    found = []
+    accelerators = []
     if (root / "dev/nvidiactl").exists() or (root / "dev/dxg").exists():  # dxg: Windows' Linux
-        found.append("cuda")
+        accelerators.append("cuda")
     if (root / "dev/kfd").exists():
-        found.append("rocm")
+        accelerators.append("rocm")
     vfio = [path for path in (root / "dev/vfio").glob("*") if path.name != "vfio"]
     if any((root / "dev").glob("accel[0-9]*")) or vfio or os.environ.get("TPU_ACCELERATOR_TYPE"):
-        found.append("tpu")
-    return (*found, "cpu")
+        accelerators.append("tpu")
+    return (*accelerators, "cpu")

@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,6 +28,7 @@ SCHEMA = "chipwise.bench/1"
 FIELD = "bench file"
 MOST_BYTES = 256 * 2**20
 _SIZES = tuple(dict.fromkeys(size for sizes in KINDS.values() for size in sizes))
+_PLAIN = {f.name for f in fields(Measurement)} - {"point", "seconds", "watched"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class BenchFile(Result):
             "elapsed_s": self.elapsed_s,
             "complete": self.complete,
             "notes": list(self.notes),
-            "points": [measurement_as_json(each) for each in self.points],
+            "points": [measurement_as_json(measurement) for measurement in self.points],
         }
 
     def of_framework(self, framework: str) -> BenchFile:
@@ -99,17 +100,17 @@ class BenchFile(Result):
         return file_blocks(self)
 
 
-def measurement_as_json(each: Measurement) -> dict[str, Any]:
+def measurement_as_json(m: Measurement) -> dict[str, Any]:
     """A measurement beside its point; what is unknown or empty is left out."""
-    out: dict[str, Any] = {**each.point.as_json(), "framework": each.framework, "status": each.status}
-    if each.reason:
-        out["reason"] = each.reason
-    if each.seconds is not None:
-        out["seconds"] = {**asdict(each.seconds), "samples_s": list(each.seconds.samples_s)}
-    known = {"flops": each.flops, "moved_bytes": each.moved_bytes, "items": each.items, "params": each.params}
-    out |= {name: value for name, value in known.items() if value}
-    out |= {name: value for name in ("peak_bytes", "error") if (value := getattr(each, name)) is not None}
-    watched = {name: value for name, value in asdict(each.watched).items() if value not in (None, (), 0)}
+    out: dict[str, Any] = {**m.point.as_json(), "framework": m.framework, "status": m.status}
+    if m.reason:
+        out["reason"] = m.reason
+    if m.seconds is not None:
+        out["seconds"] = {**asdict(m.seconds), "samples_s": list(m.seconds.samples_s)}
+    counts = {"flops": m.flops, "moved_bytes": m.moved_bytes, "items": m.items, "params": m.params}
+    out |= {name: value for name, value in counts.items() if value}
+    out |= {name: value for name in ("peak_bytes", "error") if (value := getattr(m, name)) is not None}
+    watched = {name: value for name, value in asdict(m.watched).items() if value not in (None, (), 0)}
     if "throttled" in watched:
         watched["throttled"] = list(watched["throttled"])
     return out | ({"watched": watched} if watched else {})
@@ -148,26 +149,18 @@ def _measurement(spec: PointSpec) -> Measurement:
     watched = spec.watched.model_dump()
     return Measurement(
         point,
-        spec.framework,
-        spec.status,
-        seconds,
-        spec.reason,
-        spec.flops,
-        spec.moved_bytes,
-        spec.items,
-        spec.params,
-        spec.peak_bytes,
-        spec.error,
-        Watched(**{**watched, "throttled": tuple(watched["throttled"])}),
+        seconds=seconds,
+        watched=Watched(**{**watched, "throttled": tuple(watched["throttled"])}),
+        **spec.model_dump(include=_PLAIN),
     )
 
 
 def read(path: Path) -> BenchFile:
     """A bench file; whatever is wrong with it is one line that names the file and the field."""
     raw = _document(path)
-    found = raw.get("schema")
-    if found != SCHEMA:
-        accepted = f"schema {SCHEMA} (it says {found!r})" if found is not None else f"a bench file (schema {SCHEMA})"
+    schema = raw.get("schema")
+    if schema != SCHEMA:
+        accepted = f"schema {SCHEMA} (it says {schema!r})" if schema is not None else f"a bench file (schema {SCHEMA})"
         raise BrokenFile(FIELD, str(path), accepted)
     from pydantic import ValidationError
 
@@ -256,7 +249,7 @@ def chip_named(platform: str, name: str) -> str:
 
     kind = name.strip().lower()
     for chip in load().chips.values():
-        if kind in (each.lower() for each in chip.device_kinds):
+        if kind in (alias.lower() for alias in chip.device_kinds):
             return chip.id
     try:
         return find_chip(name).id
@@ -270,25 +263,25 @@ def rows(file: BenchFile, framework: str = "") -> list[dict[str, Any]]:
     A column that a kind of work does not have is empty. The parameters of an optimizer step are in `params`, the
     devices of a collective in `n`.
     """
-    return [_row(each) for each in file.points if each.usable and framework in ("", each.framework)]
+    return [_row(m) for m in file.points if m.usable and framework in ("", m.framework)]
 
 
-def _row(each: Measurement) -> dict[str, Any]:
-    assert each.seconds is not None
-    point, sizes = each.point, dict(each.point.sizes)
-    params = sizes.pop("count", each.params)
+def _row(measurement: Measurement) -> dict[str, Any]:
+    assert measurement.seconds is not None
+    point, sizes = measurement.point, dict(measurement.point.sizes)
+    params = sizes.pop("count", measurement.params)
     if "devices" in sizes:
         sizes["n"] = sizes.pop("devices")
-    found = {
+    values = {
         "kind": point.kind,
         "dtype": point.dtype,
-        "seconds": each.seconds.median,
+        "seconds": measurement.seconds.median,
         "model": point.model,
         "compile": int(point.compile),
         "remat": int(point.remat),
         "params": params or "",
-        "peak_gib": f"{each.peak_bytes / GiB:.4g}" if each.peak_bytes is not None else "",
+        "peak_gib": f"{measurement.peak_bytes / GiB:.4g}" if measurement.peak_bytes is not None else "",
         **sizes,
     }
-    found |= {"framework": each.framework, "causal": int(point.causal) if point.kind.startswith("sdpa") else ""}
-    return {column: found.get(column, "") for column in (*COLUMNS, *MORE_COLUMNS)}
+    values |= {"framework": measurement.framework, "causal": int(point.causal) if point.kind.startswith("sdpa") else ""}
+    return {column: values.get(column, "") for column in (*COLUMNS, *MORE_COLUMNS)}

@@ -1,4 +1,4 @@
-"""The CPU through /proc and /sys: utilisation, memory, and where readable temperature, clock and RAPL energy."""
+"""The CPU through /proc and /sys: utilization, memory, and where readable temperature, clock and RAPL energy."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Host:
         self._ticks = self._times()
 
     def read(self) -> Reading:
-        """How the machine is now; utilisation since the last look."""
+        """How the machine is now; utilization since the last look."""
         busy, total = self._times()
         busy_before, total_before = self._ticks
         passed = total - total_before
         if passed:
             self._ticks = (busy, total)
         return Reading(
-            at=time.monotonic(),
+            time_s=time.monotonic(),
             energy_j=_sum(self._energy, 1e-6),
-            utilisation=(busy - busy_before) / passed if passed else None,
+            utilization=(busy - busy_before) / passed if passed else None,
             memory_bytes=self._memory(),
             temperature_c=max((_number(zone) or 0.0 for zone in self._zones), default=0.0) / 1000 or None,
             clock_hz=_sum(self._clock, 1e3),
@@ -45,12 +45,12 @@ class Host:
 
     def settings(self) -> Mapping[str, float | str]:
         """The clock and the power limit, where they can be read."""
-        found = {
+        settings = {
             "power_limit_w": _sum(self._cap, 1e-6),
             "clock_hz": _sum(self._clock, 1e3),
             "max_clock_hz": _sum(self._limit, 1e3),
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def close(self) -> None:
         """Nothing is held."""

@@ -59,7 +59,7 @@ class Watched:
 
     power_w: float | None = None
     energy_j: float | None = None  # of one call
-    utilisation: float | None = None  # share of the time that any kernel ran
+    utilization: float | None = None  # share of the time that any kernel ran
     memory_bytes: float | None = None  # most in use on the device
     temperature_c: float | None = None  # highest
     clock_hz: float | None = None  # median clock of the cores

@@ -64,10 +64,10 @@ class Nvml:
         nv, gpu = self._nv, self._gpu
         bits = self._ask("throttling", lambda: nv.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
         return Reading(
-            at=time.monotonic(),
+            time_s=time.monotonic(),
             power_w=self._power(),
             energy_j=_scaled(self._ask("energy", lambda: nv.nvmlDeviceGetTotalEnergyConsumption(gpu)), 1e-3),
-            utilisation=_scaled(self._ask("utilisation", lambda: nv.nvmlDeviceGetUtilizationRates(gpu).gpu), 1e-2),
+            utilization=_scaled(self._ask("utilization", lambda: nv.nvmlDeviceGetUtilizationRates(gpu).gpu), 1e-2),
             memory_bytes=_scaled(self._ask("memory", lambda: nv.nvmlDeviceGetMemoryInfo(gpu).used), 1.0),
             temperature_c=_scaled(
                 self._ask("temperature", lambda: nv.nvmlDeviceGetTemperature(gpu, nv.NVML_TEMPERATURE_GPU)), 1.0
@@ -79,7 +79,7 @@ class Nvml:
     def settings(self) -> Mapping[str, float | str]:
         """Limits, clocks and driver."""
         nv, gpu = self._nv, self._gpu
-        found = {
+        settings = {
             "driver": self._ask("driver", nv.nvmlSystemGetDriverVersion),
             "power_limit_w": _scaled(self._ask("limit", lambda: nv.nvmlDeviceGetEnforcedPowerLimit(gpu)), 1e-3),
             "power_w": self._power(),
@@ -94,7 +94,7 @@ class Nvml:
                 self._ask("temperature", lambda: nv.nvmlDeviceGetTemperature(gpu, nv.NVML_TEMPERATURE_GPU)), 1.0
             ),
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def close(self) -> None:
         """Let go of the driver."""

@@ -155,7 +155,7 @@ def points(suite: str, device: Device, size: str, framework: str) -> list[Point]
     if size not in SIZES:
         raise InputError("suite_size", size, f"one of {', '.join(SIZES)}")
     if suite == "all":
-        return [point for each in SUITES for point in points(each, device, size, framework)]
+        return [point for name in SUITES for point in points(name, device, size, framework)]
     if suite not in _SUITES:
         raise InputError("suite", suite, f"one of {', '.join((*SUITES, 'all'))}")
     unique = {point.key(): point for point in _SUITES[suite](device, size, framework)}
@@ -163,9 +163,9 @@ def points(suite: str, device: Device, size: str, framework: str) -> list[Point]
     return _for_cpu(fitting, size) if device.platform == "cpu" else fitting
 
 
-def _for_cpu(found: Sequence[Point], size: str) -> list[Point]:
+def _for_cpu(fitting: Sequence[Point], size: str) -> list[Point]:
     """Those that a CPU can do in seconds, and a few of the many products."""
-    light = [p for p in found if work_of(p).flops <= CPU_FLOPS[size] and needed_bytes(p) <= CPU_BYTES]
+    light = [p for p in fitting if work_of(p).flops <= CPU_FLOPS[size] and needed_bytes(p) <= CPU_BYTES]
     products = [p for p in light if p.kind == "gemm"]
     kept = set(map(id, products if size == "tiny" else products[::CPU_SHARE]))
     return [p for p in light if p.kind != "gemm" or id(p) in kept]

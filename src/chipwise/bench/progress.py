@@ -53,13 +53,13 @@ def _live(total: int) -> Iterator[Tell]:
         yield tell
 
 
-def line(found: Measurement) -> str:
+def line(measurement: Measurement) -> str:
     """A measurement in a line."""
-    head = f"{found.framework} {name(found.point)}:"
-    if found.seconds is None:
-        return f"{head} {found.status}: {found.reason}"
-    figure = f"{head} {format_seconds(found.seconds.median)}, {rate(found)}"
-    return figure if found.usable else f"{figure}; {found.status}: {found.reason}"
+    head = f"{measurement.framework} {name(measurement.point)}:"
+    if measurement.seconds is None:
+        return f"{head} {measurement.status}: {measurement.reason}"
+    figure = f"{head} {format_seconds(measurement.seconds.median)}, {rate(measurement)}"
+    return figure if measurement.usable else f"{figure}; {measurement.status}: {measurement.reason}"
 
 
 def print_line(words: str) -> None:

@@ -12,10 +12,10 @@ from typing import Protocol
 class Reading:
     """One look at a device; None where it says nothing."""
 
-    at: float = 0.0  # time.monotonic
+    time_s: float = 0.0  # time.monotonic
     power_w: float | None = None
     energy_j: float | None = None  # since some moment in the past
-    utilisation: float | None = None
+    utilization: float | None = None
     memory_bytes: float | None = None
     temperature_c: float | None = None
     clock_hz: float | None = None

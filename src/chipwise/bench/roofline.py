@@ -17,7 +17,7 @@ from chipwise.present.blocks import Block
 from chipwise.present.result import Result
 from chipwise.units import format_rate
 
-COLOURS = {
+COLORS = {
     "fp32": plots.BLUE,
     "tf32": plots.GREEN,
     "bf16": plots.VERMILION,
@@ -71,19 +71,19 @@ class Roofline(Result):
 
 def roofline(file: BenchFile) -> Roofline:
     """Dots of every usable point with arithmetic, and the ceilings above them."""
-    usable = [each for each in file.points if each.usable]
-    dots = tuple(_dot(each) for each in usable if each.flops and each.moved_bytes and each.point.kind not in STREAMS)
+    usable = [m for m in file.points if m.usable]
+    dots = tuple(_dot(m) for m in usable if m.flops and m.moved_bytes and m.point.kind not in STREAMS)
     if not dots:
         raise ChipwiseError(
             "roofline: no usable point of the file has both arithmetic and bytes to move; "
             "measure with `chipwise bench kernels`"
         )
-    streams = [each.moved_bytes / _seconds(each) for each in usable if each.point.kind in STREAMS and each.moved_bytes]
+    streams = [m.moved_bytes / _seconds(m) for m in usable if m.point.kind in STREAMS and m.moved_bytes]
     gemms: dict[str, float] = {}
-    for each in usable:
-        if each.point.kind == "gemm" and each.flops:
-            rate = each.flops / _seconds(each)
-            gemms[each.point.dtype] = max(rate, gemms.get(each.point.dtype, 0.0))
+    for m in usable:
+        if m.point.kind == "gemm" and m.flops:
+            rate = m.flops / _seconds(m)
+            gemms[m.point.dtype] = max(rate, gemms.get(m.point.dtype, 0.0))
     chip = chip_of(file)
     used = {dot.dtype for dot in dots}
     return Roofline(
@@ -100,28 +100,26 @@ def _stated(chip: Chip | None, used: set[str]) -> dict[str, float]:
     return {dtype: chip.peak[dtype] for dtype in DTYPES if dtype in used and dtype in chip.peak} if chip else {}
 
 
-def _dot(each: Measurement) -> Dot:
-    return Dot(
-        each.point.kind, each.point.dtype, each.framework, each.flops / each.moved_bytes, each.flops / _seconds(each)
-    )
+def _dot(m: Measurement) -> Dot:
+    return Dot(m.point.kind, m.point.dtype, m.framework, m.flops / m.moved_bytes, m.flops / _seconds(m))
 
 
-def _seconds(each: Measurement) -> float:
-    assert each.seconds is not None
-    return each.seconds.median
+def _seconds(measurement: Measurement) -> float:
+    assert measurement.seconds is not None
+    return measurement.seconds.median
 
 
-def draw(found: Roofline, path: Path) -> None:
+def draw(chart: Roofline, path: Path) -> None:
     """Write the picture; the name's ending says which kind."""
     plots.ready(path)
     with plots.drawing() as pyplot:
         figure, axes = pyplot.subplots(figsize=(11.5, 5.8), layout="constrained")
-        _ceilings(axes, found)
-        _dots(axes, found)
+        _ceilings(axes, chart)
+        _dots(axes, chart)
         axes.set(
             xscale="log",
             yscale="log",
-            title=found.title,
+            title=chart.title,
             xlabel="FLOPs per byte that must move through memory",
             ylabel="FLOP/s",
         )
@@ -129,33 +127,33 @@ def draw(found: Roofline, path: Path) -> None:
         plots.save(figure, path)
 
 
-def _ceilings(axes: Any, found: Roofline) -> None:
-    xs = [dot.intensity for dot in found.dots]
-    rates = [*found.measured.values(), *found.stated.values(), *(dot.flops_per_s for dot in found.dots)]
-    ridge = max(found.measured.values(), default=0.0) / found.bandwidth if found.bandwidth else 0.0
+def _ceilings(axes: Any, chart: Roofline) -> None:
+    xs = [dot.intensity for dot in chart.dots]
+    rates = [*chart.measured.values(), *chart.stated.values(), *(dot.flops_per_s for dot in chart.dots)]
+    ridge = max(chart.measured.values(), default=0.0) / chart.bandwidth if chart.bandwidth else 0.0
     low, high = min(xs) / 3, max(*xs, ridge, 1.0) * 8
     axes.set_xlim(low, high)
-    axes.set_ylim(min(dot.flops_per_s for dot in found.dots) / 4, max(rates) * 2.5)
-    if found.bandwidth:
-        top = max(found.measured.values(), default=max(rates))
-        _slope(axes, found.bandwidth, low, top, "-", f"{format_rate(found.bandwidth, 'B/s')} measured")
-    if found.stated_bandwidth:
-        top = max(found.stated.values(), default=max(rates))
-        _slope(axes, found.stated_bandwidth, low, top, "--", f"{format_rate(found.stated_bandwidth, 'B/s')} stated")
+    axes.set_ylim(min(dot.flops_per_s for dot in chart.dots) / 4, max(rates) * 2.5)
+    if chart.bandwidth:
+        top = max(chart.measured.values(), default=max(rates))
+        _slope(axes, chart.bandwidth, low, top, "-", f"{format_rate(chart.bandwidth, 'B/s')} measured")
+    if chart.stated_bandwidth:
+        top = max(chart.stated.values(), default=max(rates))
+        _slope(axes, chart.stated_bandwidth, low, top, "--", f"{format_rate(chart.stated_bandwidth, 'B/s')} stated")
     for peaks, bandwidth, style in (
-        (found.measured, found.bandwidth, "-"),
-        (found.stated, found.stated_bandwidth, "--"),
+        (chart.measured, chart.bandwidth, "-"),
+        (chart.stated, chart.stated_bandwidth, "--"),
     ):
         for dtype, peak in peaks.items():
             start = max(low, peak / bandwidth) if bandwidth else low
-            axes.plot([start, high], [peak, peak], style, color=COLOURS[dtype], linewidth=1.4, zorder=1)
+            axes.plot([start, high], [peak, peak], style, color=COLORS[dtype], linewidth=1.4, zorder=1)
 
 
-def _ceiling_words(found: Roofline, dtype: str) -> str:
+def _ceiling_words(chart: Roofline, dtype: str) -> str:
     """A precision with its ceilings, for the legend: beside the lines they would lie on each other."""
-    both = (("measured", found.measured), ("stated", found.stated))
-    known = [f"{format_rate(peaks[dtype], 'FLOP/s')} {kind}" for kind, peaks in both if dtype in peaks]
-    return f"{dtype}: {', '.join(known)}" if known else dtype
+    both = (("measured", chart.measured), ("stated", chart.stated))
+    ceilings = [f"{format_rate(peaks[dtype], 'FLOP/s')} {kind}" for kind, peaks in both if dtype in peaks]
+    return f"{dtype}: {', '.join(ceilings)}" if ceilings else dtype
 
 
 def _slope(axes: Any, bandwidth: float, low: float, top: float, style: str, words: str) -> None:
@@ -165,12 +163,12 @@ def _slope(axes: Any, bandwidth: float, low: float, top: float, style: str, word
     )
 
 
-def _dots(axes: Any, found: Roofline) -> None:
-    kinds = list(dict.fromkeys(dot.kind for dot in found.dots))
-    frameworks = list(dict.fromkeys(dot.framework for dot in found.dots))
-    for dot in found.dots:
+def _dots(axes: Any, chart: Roofline) -> None:
+    kinds = list(dict.fromkeys(dot.kind for dot in chart.dots))
+    frameworks = list(dict.fromkeys(dot.framework for dot in chart.dots))
+    for dot in chart.dots:
         filled = dot.framework == frameworks[0]
-        color = COLOURS[dot.dtype]
+        color = COLORS[dot.dtype]
         axes.scatter(
             dot.intensity,
             dot.flops_per_s,
@@ -184,16 +182,11 @@ def _dots(axes: Any, found: Roofline) -> None:
         )
     for i, kind in enumerate(kinds):
         axes.scatter([], [], marker=MARKERS[i % len(MARKERS)], color=plots.FAINT, label=kind)
-    for dtype in dict.fromkeys(dot.dtype for dot in found.dots):
-        axes.plot([], [], "-", color=COLOURS[dtype], linewidth=2.5, label=_ceiling_words(found, dtype))
+    for dtype in dict.fromkeys(dot.dtype for dot in chart.dots):
+        axes.plot([], [], "-", color=COLORS[dtype], linewidth=2.5, label=_ceiling_words(chart, dtype))
     if len(frameworks) > 1:
         axes.scatter([], [], marker="o", color=plots.FAINT, label=f"filled: {frameworks[0]}")
         axes.scatter(
-            [],
-            [],
-            marker="o",
-            facecolors="white",
-            edgecolors=plots.FAINT,
-            label=f"hollow: {', '.join(frameworks[1:])}",
+            [], [], marker="o", facecolors="white", edgecolors=plots.FAINT, label=f"hollow: {', '.join(frameworks[1:])}"
         )
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)

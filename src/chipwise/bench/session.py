@@ -26,7 +26,7 @@ from chipwise.bench.file import (
 )
 from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.measurement import Measurement
-from chipwise.bench.worker import ANEW, Job
+from chipwise.bench.worker import RESTART, Job
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.ops.point import Point
 from chipwise.present.blocks import Block
@@ -148,18 +148,18 @@ def _opened(request: BenchRequest, platform: str, names: tuple[str, ...]) -> tup
     parts, refused = [], []
     for name in names:
         job = Job(name, request.openers[name], request.planner, platform, request.size, request.suites)
-        found: dict[str, Any] = {}
+        answer: dict[str, Any] = {}
         try:
             for message in process.talk(job):
-                found |= message
+                answer |= message
         except process.Stopped as error:
-            found = {"refused": f"{name} can't be used: {error}"}
-        if "refused" in found:
-            refused.append(found["refused"])
+            answer = {"refused": f"{name} can't be used: {error}"}
+        if "refused" in answer:
+            refused.append(answer["refused"])
         else:
-            opened = found["opened"]
+            opened = answer["opened"]
             parts.append(
-                Part(name, Device(**opened["device"]), opened["versions"], tuple(map(point_from_json, found["plan"])))
+                Part(name, Device(**opened["device"]), opened["versions"], tuple(map(point_from_json, answer["plan"])))
             )
     return parts, refused
 
@@ -239,7 +239,7 @@ class Session:
             until=until,
             first=not self.file.points,
         )
-        at, done = -1, 0
+        current, done = -1, 0
         try:
             for message in process.talk(job):
                 if "refused" in message:
@@ -253,34 +253,34 @@ class Session:
                     self._left_out += len(points) - done
                     return 0
                 if "begin" in message or "stage" in message:
-                    at = message.get("begin", message.get("at", at))
-                    self._say(part, points[at], message.get("stage", "beginning"))
+                    current = message.get("begin", message.get("index", current))
+                    self._say(part, points[current], message.get("stage", "beginning"))
                 if "measured" in message:
                     done = message["measured"] + 1
                     self._add(part, measurement_from_json(message["measurement"]))
         except process.Stopped as error:
-            if done == len(points) or f"status {ANEW}" in str(error):
+            if done == len(points) or f"status {RESTART}" in str(error):
                 return done
-            if at < done:  # it ended between two points, or before the first
+            if current < done:  # it ended between two points, or before the first
                 self._note(f"{part.framework} stopped: {error}")
                 return done
-            self._add(part, Measurement(points[at], part.framework, "failed", reason=str(error)))
-            return at + 1
+            self._add(part, Measurement(points[current], part.framework, "failed", reason=str(error)))
+            return current + 1
         return done
 
-    def _add(self, part: Part, found: Measurement) -> None:
-        self.file = extended(self.file, [found])
-        self._say(part, found.point, found.status, found)
+    def _add(self, part: Part, measurement: Measurement) -> None:
+        self.file = extended(self.file, [measurement])
+        self._say(part, measurement.point, measurement.status, measurement)
         self._keep()
 
-    def _say(self, part: Part, point: Point, stage: str, found: Measurement | None = None) -> None:
-        self.tell(Event(len(self.file.points), self.plan.total, part.framework, point, stage, found))
+    def _say(self, part: Part, point: Point, stage: str, measurement: Measurement | None = None) -> None:
+        self.tell(Event(len(self.file.points), self.plan.total, part.framework, point, stage, measurement))
 
-    def _telemetry(self, told: Mapping[str, Any]) -> None:
+    def _telemetry(self, settings: Mapping[str, Any]) -> None:
         if not self.file.telemetry.source and not self.file.telemetry.reason:
-            self.file = replace(self.file, telemetry=Telemetry(**told))
-            if told["reason"]:
-                self._note(f"power, clocks and temperature are not watched: {told['reason']}")
+            self.file = replace(self.file, telemetry=Telemetry(**settings))
+            if settings["reason"]:
+                self._note(f"power, clocks and temperature are not watched: {settings['reason']}")
 
     def _note(self, words: str) -> None:
         if words not in self.file.notes:

@@ -35,22 +35,20 @@ class Figures:
     tokens_per_j: float | None  # items, where their unit is known, per joule
 
 
-def figures(each: Measurement, chip: Chip | None) -> Figures:
+def figures(m: Measurement, chip: Chip | None) -> Figures:
     """Rates of a measurement, and what part of the chip's they are."""
-    if each.seconds is None:
+    if m.seconds is None:
         return Figures(None, None, None, None, None, None)
-    flops, moved, items = (
-        value / each.seconds.median if value else None for value in (each.flops, each.moved_bytes, each.items)
-    )
-    peak = chip.peak.get(each.point.dtype) if chip is not None else None
-    joules = each.watched.energy_j
+    flops, moved, items = (value / m.seconds.median if value else None for value in (m.flops, m.moved_bytes, m.items))
+    peak = chip.peak.get(m.point.dtype) if chip is not None else None
+    joules = m.watched.energy_j
     return Figures(
         flops,
         moved,
         items,
         flops / peak if flops and peak else None,
         moved / chip.bandwidth if moved and chip is not None else None,
-        each.items / joules if joules and each.point.kind in UNITS else None,
+        m.items / joules if joules and m.point.kind in UNITS else None,
     )
 
 
@@ -61,7 +59,7 @@ def chip_of(file: BenchFile) -> Chip | None:
     return load().chips.get(file.chip)
 
 
-def rate(each: Measurement) -> str:
+def rate(measurement: Measurement) -> str:
     """The figure that people know this kind of work by.
 
     >>> from chipwise.bench.measurement import Summary
@@ -70,16 +68,16 @@ def rate(each: Measurement) -> str:
     >>> rate(Measurement(Point("kernels", "gemm", "bf16", {"m": 1, "n": 1, "k": 1}), "torch", "ok", once, flops=4e11))
     '400 TFLOP/s'
     """
-    if each.seconds is None:
+    if measurement.seconds is None:
         return ""
-    unit = UNITS.get(each.point.kind)
-    if unit and each.items:
-        return f"{format_count(each.items / each.seconds.median)} {unit}/s"
-    if each.flops and each.point.kind not in ("rmsnorm", "softmax", "adamw", "add"):
-        return format_rate(each.flops / each.seconds.median, "FLOP/s")
-    if each.moved_bytes:
-        return format_rate(each.moved_bytes / each.seconds.median, "B/s")
-    return f"{format_count(1 / each.seconds.median)} calls/s"
+    unit = UNITS.get(measurement.point.kind)
+    if unit and measurement.items:
+        return f"{format_count(measurement.items / measurement.seconds.median)} {unit}/s"
+    if measurement.flops and measurement.point.kind not in ("rmsnorm", "softmax", "adamw", "add"):
+        return format_rate(measurement.flops / measurement.seconds.median, "FLOP/s")
+    if measurement.moved_bytes:
+        return format_rate(measurement.moved_bytes / measurement.seconds.median, "B/s")
+    return f"{format_count(1 / measurement.seconds.median)} calls/s"
 
 
 def sizes(point: Point) -> str:
@@ -110,12 +108,12 @@ def sizes(point: Point) -> str:
 
 def variant(point: Point) -> str:
     """How the work is done, where there is a choice."""
-    said = [
+    choices = [
         ("compiled", point.compile),
         ("remat", point.remat),
         ("full", point.kind.startswith("sdpa") and not point.causal),
     ]
-    return ",".join(word for word, holds in said if holds)
+    return ",".join(word for word, holds in choices if holds)
 
 
 def name(point: Point) -> str:

@@ -59,6 +59,8 @@ def ratio_interval(a: Sequence[float], b: Sequence[float], level: float = 0.95) 
     (2.0, 2.0)
     """
     random = np.random.default_rng(20_261_115)
-    medians = [np.median(random.choice(np.asarray(each, float), (RESAMPLES, len(each))), axis=1) for each in (a, b)]
+    medians = [
+        np.median(random.choice(np.asarray(samples, float), (RESAMPLES, len(samples))), axis=1) for samples in (a, b)
+    ]
     low, high = np.quantile(medians[1] / medians[0], [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

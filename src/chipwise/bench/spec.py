@@ -39,7 +39,7 @@ class WatchedSpec(_Part):
 
     power_w: AtLeast0 | None = None
     energy_j: AtLeast0 | None = Field(None, description="Joules of one call.")
-    utilisation: AtLeast0 | None = Field(None, description="Share of the time that any kernel ran.")
+    utilization: AtLeast0 | None = Field(None, description="Share of the time that any kernel ran.")
     memory_bytes: AtLeast0 | None = Field(None, description="Most in use on the device, by all its users.")
     temperature_c: Finite | None = Field(None, description="Highest.")
     clock_hz: AtLeast0 | None = Field(None, description="Median clock of the cores.")

@@ -94,11 +94,11 @@ class Sampler:
     def window(self) -> Iterator[Span]:
         """What is read while the context lasts; read once at its beginning and once at its end besides."""
         first = self._read()
-        begin = first.at if first is not None else time.monotonic()
+        begin = first.time_s if first is not None else time.monotonic()
         span = Span(())
         yield span
         self._read()
-        span.readings = tuple(each for each in tuple(self._readings) if each.at >= begin)
+        span.readings = tuple(reading for reading in tuple(self._readings) if reading.time_s >= begin)
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class Span:
         return Watched(
             power_w=power if power is not None else self._counted_power(),
             energy_j=self._energy(calls, seconds, power),
-            utilisation=_mean([r.utilisation for r in inside]),
+            utilization=_mean([r.utilization for r in inside]),
             memory_bytes=_most([r.memory_bytes for r in inside]),
             temperature_c=_most([r.temperature_c for r in inside]),
             clock_hz=median(clocks) if clocks else None,
@@ -128,10 +128,12 @@ class Span:
     def _counter(self) -> tuple[float, float] | None:
         """Joules and seconds by the energy counter, where it moved over a window long enough."""
         first, last = self.readings[0], self.readings[-1]
-        if first.energy_j is None or last.energy_j is None or last.at - first.at < COUNTER_SECONDS:
+        if first.energy_j is None or last.energy_j is None or last.time_s - first.time_s < COUNTER_SECONDS:
             return None
         joules = last.energy_j - first.energy_j
-        return (joules, last.at - first.at) if joules > 0 else None  # a counter that wrapped around says nothing
+        return (
+            (joules, last.time_s - first.time_s) if joules > 0 else None
+        )  # a counter that wrapped around says nothing
 
     def _counted_power(self) -> float | None:
         counted = self._counter()
@@ -145,8 +147,8 @@ class Span:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else None
 
 
 def _most(values: list[float | None]) -> float | None:

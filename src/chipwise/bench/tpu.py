@@ -1,4 +1,4 @@
-"""TPUs through the monitoring library inside libtpu (`libtpu.sdk.tpumonitoring`): utilisation, memory, throttling.
+"""TPUs through the monitoring library inside libtpu (`libtpu.sdk.tpumonitoring`): utilization, memory, throttling.
 
 It tells neither power nor temperature nor clocks.
 """
@@ -24,14 +24,14 @@ class TpuMonitor:
         self._sdk, self._index = library if library is not None else _library(), index
         self._metrics = set(self._sdk.list_supported_metrics())
         if not self._metrics & {UTILISATION, MEMORY, THROTTLE}:
-            raise Unreadable("this libtpu monitors neither utilisation nor memory nor throttling")
+            raise Unreadable("this libtpu monitors neither utilization nor memory nor throttling")
 
     def read(self) -> Reading:
         """How the chip is now."""
         busy = self._value(UTILISATION)
         return Reading(
-            at=time.monotonic(),
-            utilisation=None if busy is None else busy / 100,
+            time_s=time.monotonic(),
+            utilization=None if busy is None else busy / 100,
             memory_bytes=self._value(MEMORY),
             throttled=throttled(self._value(THROTTLE)),
         )

@@ -116,11 +116,11 @@ def file_blocks(file: BenchFile) -> list[Block]:
     stacks = "; ".join(
         f"{name} ({', '.join(f'{k} {v}' for k, v in versions.items())})" for name, versions in file.frameworks.items()
     )
-    known = f", {chip.id} of the catalog" if chip else ""
+    chip_words = f", {chip.id} of the catalog" if chip else ""
     timed = [m for m in file.points if m.seconds is not None]
     return [
         Text(
-            f"{file.device.name}{known}: {plural(len(file.points), 'point')} of {file.created}"
+            f"{file.device.name}{chip_words}: {plural(len(file.points), 'point')} of {file.created}"
             f"{f', in {file.elapsed_s:,.0f} s' if file.elapsed_s else ''}{'' if file.complete else ', incomplete'}"
         ),
         Text(f"through {stacks}"),
@@ -245,8 +245,7 @@ def diff_record(diff: BenchDiff) -> dict[str, Any]:
 def diff_blocks(diff: BenchDiff, every: bool) -> list[Block]:
     """What changed, the slower first; `every` point, or those that did not stay the same."""
     shown = sorted(
-        (c for c in diff.changes if every or c.verdict != "same"),
-        key=lambda c: (ORDER[c.verdict], -abs(c.percent)),
+        (c for c in diff.changes if every or c.verdict != "same"), key=lambda c: (ORDER[c.verdict], -abs(c.percent))
     )
     counts = Counter(c.verdict for c in diff.changes)
     words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])

@@ -23,7 +23,7 @@ from chipwise.bench.telemetry import HZ, Sampler, open_source
 from chipwise.errors import ChipwiseError
 from chipwise.io.worker import connect
 
-ANEW = 75  # exit status: the device is in a state that only a new process leaves
+RESTART = 75  # exit status: the device is in a state that only a new process leaves
 # After these every later call of the process fails too.
 _POISONED = ("CUDA error", "HIP error", "illegal memory access", "device-side assert", "cudaErrorLaunchFailure")
 
@@ -70,7 +70,7 @@ def run(job: Job, framework: Framework, say: Callable[..., None]) -> int:
         # what is compiled comes last: a compiler in the process slows the host down for all that follows
         say(plan=[point.as_json() for point in sorted(points, key=lambda point: point.compile)])
         return 0
-    told: set[str] = set()
+    notes: set[str] = set()
     source = open_source(framework.device)
     settings = dict(source.settings())
     with Sampler(source, job.hz) as sampler:
@@ -88,20 +88,20 @@ def run(job: Job, framework: Framework, say: Callable[..., None]) -> int:
                 return 0
             say(begin=i)
             point = point_from_json(raw)
-            found = measure(
+            measurement = measure(
                 framework,
                 point,
                 budget_of(job.size, point.suite),
                 sampler,
-                lambda stage, i=i: say(stage=stage, at=i),  # type: ignore[misc]
+                lambda stage, i=i: say(stage=stage, index=i),  # type: ignore[misc]
             )
-            say(measured=i, measurement=measurement_as_json(found))
+            say(measured=i, measurement=measurement_as_json(measurement))
             for words in [*getattr(framework, "notes", ()), *_silenced(sampler)]:
-                if words not in told:
-                    told.add(words)
+                if words not in notes:
+                    notes.add(words)
                     say(note=words)
-            if found.status == "failed" and any(word in found.reason for word in _POISONED):
-                return ANEW
+            if measurement.status == "failed" and any(word in measurement.reason for word in _POISONED):
+                return RESTART
     say(end=True)
     return 0
 
@@ -113,8 +113,8 @@ def _silenced(sampler: Sampler) -> list[str]:
 
 def _named(where: str) -> Callable[..., Any]:
     module, _, function = where.partition(":")
-    made: Callable[..., Any] = getattr(import_module(module), function)
-    return made
+    target: Callable[..., Any] = getattr(import_module(module), function)
+    return target
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from chipwise.calibrate.bench_steps import step_fit
 from chipwise.catalog import Chip, load
 from chipwise.errors import NOTHING, InputError, Refusal
 from chipwise.ops.point import Point
-from chipwise.predict.learn.bench_calibration import BenchCalibration, Step, Table
+from chipwise.predict.learn.bench_calibration import BenchCalibration, PointTable, Step
 from chipwise.predict.learn.point_memory import training_peak, way
 from chipwise.predict.learn.points import KERNELS, point_id, step_name, terms
 
@@ -40,20 +40,20 @@ def fit_bench(files: Mapping[str, BenchFile], framework: str, chip_id: str = "")
     if not runs:
         raise InputError("framework", framework, f"one with usable points in {', '.join(files)}")
     newest = max(files.values(), key=lambda file: file.created)
-    found = pooled(runs)
-    tables = _tables(found, chip)
+    measurements = pooled(runs)
+    tables = _tables(measurements, chip)
     bare = BenchCalibration(
         chip.id, framework, newest.created[:10], ", ".join(files), newest.frameworks.get(framework, {}), tables, {}
     )
-    steps, left_out = _steps(found, chip, bare)
+    steps, left_out = _steps(measurements, chip, bare)
     return replace(
         bare,
         steps=steps,
         left_out=left_out,
-        peaks=_peaks(found),
+        peaks=_peaks(measurements),
         measured={
             point_id(m.point): {"seconds": m.seconds.median, "low": m.seconds.p25, "high": m.seconds.p75}
-            for m in found
+            for m in measurements
             if m.seconds is not None
         },
     )
@@ -112,9 +112,9 @@ def _seconds(m: Measurement) -> float:
     return m.seconds.median
 
 
-def _tables(found: Sequence[Measurement], chip: Chip) -> dict[str, Table]:
+def _tables(measurements: Sequence[Measurement], chip: Chip) -> dict[str, PointTable]:
     groups: dict[tuple[str, str], list[tuple[Point, float]]] = defaultdict(list)
-    for m in found:
+    for m in measurements:
         if m.point.kind in KERNELS:
             groups[m.point.kind, m.point.dtype].append((m.point, _seconds(m)))
     if not groups:
@@ -128,10 +128,12 @@ def _tables(found: Sequence[Measurement], chip: Chip) -> dict[str, Table]:
     return out
 
 
-def _steps(found: Sequence[Measurement], chip: Chip, bench: BenchCalibration) -> tuple[dict[str, Step], dict[str, str]]:
+def _steps(
+    measurements: Sequence[Measurement], chip: Chip, bench: BenchCalibration
+) -> tuple[dict[str, Step], dict[str, str]]:
     """Coefficients of steps, and those that could not be fitted with the reason; their points are kept all the same."""
     groups: dict[str, list[Measurement]] = defaultdict(list)
-    for m in found:
+    for m in measurements:
         if m.point.kind not in KERNELS and m.point.suite != "collectives":
             groups[step_name(m.point)].append(m)
     out: dict[str, Step] = {}
@@ -154,16 +156,16 @@ def _steps(found: Sequence[Measurement], chip: Chip, bench: BenchCalibration) ->
     return out, left_out
 
 
-def _host(point: Point, known: Mapping[str, Step]) -> float:
+def _host(point: Point, steps: Mapping[str, Step]) -> float:
     """The host's time for a layer where too few points tell it: as in another precision; nothing once compiled."""
-    same = [step.host_s for name, step in known.items() if name.startswith(f"{point.kind}/")]
+    same = [step.host_s for name, step in steps.items() if name.startswith(f"{point.kind}/")]
     return same[0] if same and not point.compile else 0.0
 
 
-def _peaks(found: Sequence[Measurement]) -> dict[str, tuple[float, float, float]]:
+def _peaks(measurements: Sequence[Measurement]) -> dict[str, tuple[float, float, float]]:
     """What training steps held at most over what bookkeeping counts."""
     groups: dict[str, list[float]] = defaultdict(list)
-    for m in found:
+    for m in measurements:
         if m.point.kind == "train" and m.peak_bytes:
             groups[way(m.point)].append(m.peak_bytes / training_peak(m.point))
     return {name: (median(some), min(some) * (1 - MARGIN), max(some) * (1 + MARGIN)) for name, some in groups.items()}

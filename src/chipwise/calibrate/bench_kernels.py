@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from chipwise.calibrate.cross_validation import k_folds
 from chipwise.catalog import Chip
 from chipwise.ops.point import Point
-from chipwise.predict.learn.bench_calibration import Table
+from chipwise.predict.learn.bench_calibration import PointTable
 from chipwise.predict.learn.gp import Process, fit
 from chipwise.predict.learn.point_terms import base_seconds, features
 from chipwise.predict.model.kernels import KernelCoefficients
@@ -41,7 +41,9 @@ _SEARCHED: dict[str, dict[str, tuple[float, float]]] = {
 _STEPS = (2.0, 1.3, 1.08, 1.02)  # factors by which a coefficient is tried up and down
 
 
-def kernel_table(kind: str, dtype: str, measured: Measured, chip: Chip, floor: float, twins: Measured = ()) -> Table:
+def kernel_table(
+    kind: str, dtype: str, measured: Measured, chip: Chip, floor: float, twins: Measured = ()
+) -> PointTable:
     """The table of one kind in one precision, with its error on points left out.
 
     `floor` is the shortest time of any kernel; `twins` are points of a precision that runs at the same rate.
@@ -57,27 +59,27 @@ def kernel_table(kind: str, dtype: str, measured: Measured, chip: Chip, floor: f
         part = _fitted(kind, dtype, [*kept, *others], floor, chip, table.coefficients)
         points = [point for (point, _), left in zip(measured, out, strict=True) if left]
         seconds = np.array([t for (_, t), left in zip(measured, out, strict=True) if left])
-        said = base_seconds(chip, kind, dtype, part.coefficients, points) * np.exp(
+        predicted = base_seconds(chip, kind, dtype, part.coefficients, points) * np.exp(
             part.process.at(features(kind, points, chip))
         )
-        off.extend(np.abs(np.maximum(said, floor) / seconds - 1))
+        off.extend(np.abs(np.maximum(predicted, floor) / seconds - 1))
     return replace(table, points=len(measured), error=float(np.mean(off)) if off else 0.0)
 
 
 def _fitted(
     kind: str, dtype: str, measured: Measured, floor: float, chip: Chip, start: KernelCoefficients | None = None
-) -> Table:
+) -> PointTable:
     points, seconds = [point for point, _ in measured], np.array([t for _, t in measured])
 
     def loss(coefficients: KernelCoefficients) -> float:
         return float(np.mean(np.abs(np.log(base_seconds(chip, kind, dtype, coefficients, points) / seconds))))
 
     searched = _SEARCHED["sdpa" if kind.startswith("sdpa") else kind if kind == "gemm" else ""]
-    found = search(loss, start or KernelCoefficients(), searched)
-    missed = np.log(seconds / base_seconds(chip, kind, dtype, found, points))
+    best = search(loss, start or KernelCoefficients(), searched)
+    missed = np.log(seconds / base_seconds(chip, kind, dtype, best, points))
     where = features(kind, points, chip)
     process = fit(where, missed) if len(points) >= FEW else Process.constant(missed, where.shape[1])
-    return Table(found, process, floor, len(points), 0.0)
+    return PointTable(best, process, floor, len(points), 0.0)
 
 
 def search(

@@ -57,7 +57,7 @@ def step_fit(kind: str, terms: Terms, seconds: Array, layers: Array, host_s: flo
     if kind == "images":  # counted in microseconds, not in times that the chip would take: only their ratio is expected
         prior = Prior(prior.expected * float(np.median(seconds / (x @ prior.expected))), IMAGES_PULL)
     hosts = (host_s or 0.0,) if host_s is not None or kind.startswith("decode") else HOSTS
-    _, weights, host = min((_one(x, seconds, layers, host, prior) for host in hosts), key=lambda found: found[0])
+    _, weights, host = min((_one(x, seconds, layers, host, prior) for host in hosts), key=lambda trial: trial[0])
     if len(hosts) > 1:
         host = _floor(x @ weights, seconds, layers, host)
         weights = _weights(x, seconds, layers, host, prior)
@@ -76,8 +76,8 @@ def step_fit(kind: str, terms: Terms, seconds: Array, layers: Array, host_s: flo
 def _one(x: Array, y: Array, layers: Array, host: float, prior: Prior) -> tuple[float, Array, float]:
     """The error, the weights, the host: points that the host bounds say nothing of the weights."""
     weights = _weights(x, y, layers, host, prior)
-    said = _said(x, weights, layers, host)
-    return float(np.mean(np.abs(np.log(said / y)))), weights, host
+    predicted = _predicted(x, weights, layers, host)
+    return float(np.mean(np.abs(np.log(predicted / y)))), weights, host
 
 
 def _floor(device: Array, y: Array, layers: Array, host: float) -> float:
@@ -102,7 +102,7 @@ def _weights(x: Array, y: Array, layers: Array, host: float, prior: Prior) -> Ar
     return weights
 
 
-def _said(x: Array, weights: Array, layers: Array, host: float) -> Array:
+def _predicted(x: Array, weights: Array, layers: Array, host: float) -> Array:
     return np.asarray(((x @ weights) ** SHARP + (host * layers) ** SHARP) ** (1 / SHARP))
 
 
@@ -112,7 +112,7 @@ def _left_out(x: Array, y: Array, layers: Array, host: float, prior: Prior) -> A
     for i in range(len(y)):
         others = np.arange(len(y)) != i
         weights = _weights(x[others], y[others], layers[others], host, prior)
-        out.append(np.log(y[i] / _said(x[i : i + 1], weights, layers[i : i + 1], host)[0]))
+        out.append(np.log(y[i] / _predicted(x[i : i + 1], weights, layers[i : i + 1], host)[0]))
     return np.array(out)
 
 

@@ -30,12 +30,12 @@ def compiled_errors(root: Path, calibration: Calibration) -> list[tuple[str, flo
     for row in read_rows(root / "rows" / "training.csv")[1]:
         if "tpu" not in row.get("accelerator", "").lower() or not training_rows.eligible(row):
             continue
-        known = training_rows.read(row)
+        parsed = training_rows.read(row)
         try:
-            step = compiled_row(known, row, bare, compile_missing=None).step
+            step = compiled_row(parsed, row, bare, compile_missing=None).step
         except Refusal:
             continue  # no schedule is kept of it: the reference programs don't cover it, or it wasn't compiled
-        out.append((known.group, log(known.observed_s / step.estimate.value)))
+        out.append((parsed.group, log(parsed.observed_s / step.estimate.value)))
     return out
 
 

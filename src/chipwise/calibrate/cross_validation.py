@@ -36,9 +36,9 @@ def cross_validate(
     errors, refits = np.zeros(len(groups)), {}
     for name in sorted(set(groups.tolist())) if names is None else names:
         out = left_out(groups, name)
-        refits[name], found = fit(name, np.flatnonzero(~out), np.flatnonzero(out))
+        refits[name], left = fit(name, np.flatnonzero(~out), np.flatnonzero(out))
         every = np.zeros(len(groups))
-        every[out] = found
+        every[out] = left
         errors[groups == name] = every[groups == name]
     return refits, errors
 

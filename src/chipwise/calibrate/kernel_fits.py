@@ -14,7 +14,7 @@ from chipwise.catalog.calibration import Calibration, TrainingCalibration
 from chipwise.predict.microbenchmark import BYTES, NARROWEST, cached_share, device_compute_spec
 from chipwise.predict.model.kernels import KernelCoefficients, attention_seconds, matmul_seconds
 from chipwise.predict.model.shapes import Attention, Products
-from chipwise.predict.model.systolic import Table
+from chipwise.predict.model.systolic import CycleTable
 
 Array = NDArray[np.float64]
 
@@ -39,10 +39,10 @@ def bounded(residual: Callable[[Array], Array], start: Any, low: Any, high: Any)
     """Bounded robust least squares; deterministic."""
     from scipy.optimize import least_squares  # type: ignore[import-untyped, unused-ignore]
 
-    found = least_squares(
+    solution = least_squares(
         residual, start, bounds=(low, high), loss="soft_l1", f_scale=0.1, diff_step=1e-3, max_nfev=200
     )
-    return np.asarray(found.x, dtype=np.float64)
+    return np.asarray(solution.x, dtype=np.float64)
 
 
 def least(residual: Callable[[Array], Array], start: Any, low: Array, high: Array) -> Array:
@@ -53,16 +53,16 @@ def least(residual: Callable[[Array], Array], start: Any, low: Array, high: Arra
 
 
 def gemm_times(
-    chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoefficients, table: Table | None = None
+    chip: Chip, dtype: str, rows: Sequence[Point], c: KernelCoefficients, table: CycleTable | None = None
 ) -> Array:
     """The formula's seconds of products on one chip in one precision."""
     spec = device_compute_spec(chip, dtype, rows[0].kernel.devices, c, table)
     sizes = np.array([(*sorted((p.kernel.m, p.kernel.n)), p.kernel.k, p.rotated) for p in rows])
     m, n, k, rotated = sizes.T
-    each = np.array([BYTES[p.kernel.in_dtype or dtype] for p in rows])
+    in_bytes = np.array([BYTES[p.kernel.in_dtype or dtype] for p in rows])
     out = np.array([4.0 if dtype == "fp32" and not p.kernel.in_dtype else 2.0 for p in rows])
-    traffic = each * (m + n) * k + out * m * n
-    cached = 0.0 if spec.mxu else cached_share(traffic + (rotated - 1) * each * n * k, chip.onchip_bytes)
+    traffic = in_bytes * (m + n) * k + out * m * n
+    cached = 0.0 if spec.mxu else cached_share(traffic + (rotated - 1) * in_bytes * n * k, chip.onchip_bytes)
     if dtype == "fp32" and not spec.mxu:
         m = np.maximum(m, NARROWEST)
     # element sizes differ by row, so the traffic is scaled to rows of one size

@@ -10,25 +10,14 @@ from pathlib import Path
 from chipwise.catalog import Chip, load
 from chipwise.predict.microbenchmark import Kernel
 from chipwise.validate.kernel_rows import KernelRow, try_read
+from chipwise.validate.serving_rows import SYSTEMS
 
 TABLES = "ai-dynamo/aiconfigurator"  # the source of gemm, attention and collectives.csv (Apache-2.0)
 
-# the tables' names of systems; b60 has no catalog entry
-SYSTEMS = {
-    "a100_sxm": "a100-80gb",
-    "h100_sxm": "h100",
-    "h200_sxm": "h200",
-    "b200_sxm": "b200",
-    "b300_sxm": "b300",
-    "gb200": "gb200",
-    "gb300": "gb300",
-    "l40s": "l40s",
-    "rtx_pro_6000_server": "rtx-pro-6000",
-}
 GEMM_TYPES = {"bf16": "bf16", "fp8": "fp8", "nvfp4": "fp4", "sq": "int8"}
 ROTATED = 5  # weights the tables' benchmark cycles through, so that few stay in the cache
-QUANTISE_SHARE = 0.6  # of the memory bandwidth, for the 4-bit quantize step the tables time with the product
-QUANTISE_LAUNCH_S = 1.5e-6
+QUANTIZE_SHARE = 0.6  # of the memory bandwidth, for the 4-bit quantize step the tables time with the product
+QUANTIZE_LAUNCH_S = 1.5e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +41,9 @@ class Point:
 
 def points(root: Path, without: str | None = None) -> list[Point]:
     """Every measured kernel under `root` (it holds ``rows`` and ``kernels``), less one source."""
-    found = [Point(row) for row in _published(root)]
-    found += [*_gemm(root), *_attention(root), *_collectives(root)]
-    return [p for p in found if p.row.source != without]
+    measured = [Point(row) for row in _published(root)]
+    measured += [*_gemm(root), *_attention(root), *_collectives(root)]
+    return [p for p in measured if p.row.source != without]
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
@@ -75,7 +64,7 @@ def _point(chip: Chip, kernel: Kernel, seconds: float, weight: float = 1.0, rota
 
 
 def _gemm(root: Path) -> Iterator[Point]:
-    """Products; what the tables say or we reckon about quantising the inputs is taken off."""
+    """Products; what the tables say or we reckon about quantizing the inputs is taken off."""
     for r in _rows(root / "kernels" / "gemm.csv"):
         if r["system"] not in SYSTEMS or r["dtype"] not in GEMM_TYPES:
             continue
@@ -83,7 +72,7 @@ def _gemm(root: Path) -> Iterator[Point]:
         m, n, k, seconds = float(r["m"]), float(r["n"]), float(r["k"]), float(r["time_us"]) * 1e-6
         quantize = float(r["quant_us"] or 0) * 1e-6
         if r["dtype"] == "nvfp4":
-            quantize = 2.5625 * m * k / (chip.bandwidth * QUANTISE_SHARE) + QUANTISE_LAUNCH_S
+            quantize = 2.5625 * m * k / (chip.bandwidth * QUANTIZE_SHARE) + QUANTIZE_LAUNCH_S
         kernel = Kernel("gemm", GEMM_TYPES[r["dtype"]], m=m, n=n, k=k, bench="graph")
         rotated = 1.0 if r["dtype"] == "sq" else ROTATED
         yield _point(chip, kernel, max(seconds - quantize, 0.3 * seconds), 1.0, rotated)

@@ -53,7 +53,7 @@ def fit_benches(
             observed = np.array([p.row.observed_s for p in rows])
             floors = FLOORS[name.split("/")[0]]
             tried = [_bench(formula, observed, factor, add, floor) for floor in floors]
-            factor, add, floor = tried[int(np.argmin([_miss(formula, observed, *found) for found in tried]))]
+            factor, add, floor = tried[int(np.argmin([_miss(formula, observed, *candidate) for candidate in tried]))]
         out[name] = {"factor": round(factor, 4), "add_s": float(f"{add:.3g}"), "floor_s": floor}
     return out
 

@@ -52,31 +52,31 @@ def fit_kernels(
     `kernel_residuals`. `compiled` holds the tables of products that TPU compilers gave.
     """
     measured = points(root, without)
-    known = trial({}, {}, {}, compiled)
-    kernels = _products(measured, known)
+    prior = trial({}, {}, {}, compiled)
+    kernels = _products(measured, prior)
     _fill(kernels)
     _add_attention(kernels, measured)
     links = fit_links(measured)
-    benches = fit_benches(measured, kernels, links, known.training.compiled)
+    benches = fit_benches(measured, kernels, links, prior.training.compiled)
     _best_only(kernels, measured, benches)
     variants = fit_variants(kernels, measured)
     _prefer_published(kernels, variants)
     residuals: dict[str, Any] = {"benches": benches, "attention": variants, "shapes": {}}
-    residuals["shapes"] = fit_shapes(measured, kernels, links, residuals, known.training.compiled)
+    residuals["shapes"] = fit_shapes(measured, kernels, links, residuals, prior.training.compiled)
     return _rounded(kernels), links, residuals
 
 
 def _gemm_groups(measured: Sequence[Point]) -> dict[tuple[str, str], list[Point]]:
     """Products by chip and precision, in the way of measuring that has most rows (graphs before others)."""
-    found: dict[tuple[str, str], dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[tuple[str, str], dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for p in measured:
         if p.kernel.op == "gemm" and p.kernel.bench != "best":
             dtype = "bf16" if p.kernel.dtype == "fp16" and "bf16" in p.chip.peak else p.kernel.dtype
-            found[p.chip.id, dtype][p.kernel.bench].append(p)
-    return {key: by["graph"] if "graph" in by else max(by.values(), key=len) for key, by in found.items()}
+            groups[p.chip.id, dtype][p.kernel.bench].append(p)
+    return {key: by["graph"] if "graph" in by else max(by.values(), key=len) for key, by in groups.items()}
 
 
-def _products(measured: Sequence[Point], known: Calibration) -> Table:
+def _products(measured: Sequence[Point], calibration: Calibration) -> Table:
     groups = _gemm_groups(measured)
     table: Table = defaultdict(dict)
     pooled = [(load().chips[c], rows) for (c, d), rows in groups.items() if d == "fp32"]
@@ -88,8 +88,10 @@ def _products(measured: Sequence[Point], known: Calibration) -> Table:
         if dtype == "fp32" and chip_id in table and "fp32" in table[chip_id]:
             continue
         if chip.mxu:
-            found = table_of(chip, dtype, known)
-            table[chip_id][dtype] = _fit_cycles(chip, dtype, rows, found) if found else _fit_systolic(chip, dtype, rows)
+            cycles = table_of(chip, dtype, calibration)
+            table[chip_id][dtype] = (
+                _fit_cycles(chip, dtype, rows, cycles) if cycles else _fit_systolic(chip, dtype, rows)
+            )
         elif len(rows) >= ENOUGH:
             table[chip_id][dtype] = _fit_one(chip, dtype, rows)
     return dict(table)
@@ -148,7 +150,7 @@ def _fit_systolic(chip: Chip, dtype: str, rows: Sequence[Point]) -> dict[str, fl
     return asdict(replace(TPU, matmul=float(x[0]), wave_s=float(x[1])))
 
 
-def _fit_cycles(chip: Chip, dtype: str, rows: Sequence[Point], table: systolic.Table) -> dict[str, float]:
+def _fit_cycles(chip: Chip, dtype: str, rows: Sequence[Point], table: systolic.CycleTable) -> dict[str, float]:
     """Seconds of real products over the compiler's: one number, on products whose cycles can be trusted."""
     large = [p for p in rows if p.kernel.m * p.kernel.n * p.kernel.k > TRUSTED_FROM] or list(rows)
     observed = np.array([p.row.observed_s for p in large])
@@ -203,22 +205,19 @@ def _clock_ratio(chip: Chip) -> float:
 def _vector_units(table: Table, vector: dict[str, float]) -> None:
     """fp32 on chips never measured: the others' shape effects, a share that falls with peak per watt."""
     chips = load().chips
-    known = {c: t["fp32"] for c, t in table.items() if c in chips and "fp32" in t}
-    x = np.log([chips[c].peak["fp32"] / chips[c].tdp_w for c in known])
-    y = np.log([entry["matmul"] for entry in known.values()])
-    slope, level = np.polyfit(x, y, 1) if len(known) >= 4 and np.ptp(x) > 1.0 else VECTOR_LINE
-    like = next(iter(known.values()), vector)
+    measured = {c: t["fp32"] for c, t in table.items() if c in chips and "fp32" in t}
+    x = np.log([chips[c].peak["fp32"] / chips[c].tdp_w for c in measured])
+    y = np.log([entry["matmul"] for entry in measured.values()])
+    slope, level = np.polyfit(x, y, 1) if len(measured) >= 4 and np.ptp(x) > 1.0 else VECTOR_LINE
+    like = next(iter(measured.values()), vector)
     for chip in chips.values():
-        if "fp32" in chip.peak and chip.vendor.lower() == "nvidia" and chip.id not in known:
+        if "fp32" in chip.peak and chip.vendor.lower() == "nvidia" and chip.id not in measured:
             share = np.exp(level + slope * np.log(chip.peak["fp32"] / chip.tdp_w))
-            table.setdefault(chip.id, {})["fp32"] = {
-                **like,
-                "matmul": float(np.clip(share, VECTOR_LOW, VECTOR_TOP)),
-            }
+            table.setdefault(chip.id, {})["fp32"] = {**like, "matmul": float(np.clip(share, VECTOR_LOW, VECTOR_TOP))}
 
 
 def _complete(entry: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """A precision that was not measured behaves like its neighbour."""
+    """A precision that was not measured behaves like its neighbor."""
     for missing, source in (
         ("bf16", "fp16"),
         ("fp16", "bf16"),
@@ -263,10 +262,12 @@ def _add_attention(table: Table, measured: Sequence[Point]) -> None:
             groups[p.chip.id, p.kernel.dtype].append(p)
     for (chip_id, dtype), rows in sorted(groups.items()):
         if dtype in table.get(chip_id, {}):
-            found = fit_attention(load().chips[chip_id], dtype, rows, KernelCoefficients(**table[chip_id][dtype]))
+            coefficients = fit_attention(
+                load().chips[chip_id], dtype, rows, KernelCoefficients(**table[chip_id][dtype])
+            )
             for kin in {"bf16": ("bf16", "fp16", "tf32"), "fp8": ("fp8", "int8", "fp4")}.get(dtype, (dtype,)):
                 if kin in table[chip_id]:
-                    table[chip_id][kin].update(found)
+                    table[chip_id][kin].update(coefficients)
     for design in load().designs.values():
         leader = table.get(design.leader, {})
         for dtype, entry in table.get(f"arch:{design.id}", {}).items():
@@ -276,11 +277,11 @@ def _add_attention(table: Table, measured: Sequence[Point]) -> None:
 def _prefer_published(table: Table, variants: Mapping[str, Mapping[str, float]]) -> None:
     """Where training runs a published kernel, it is faster than the serving kernel of the tables."""
     for design in load().designs.values():
-        found = variants.get(f"{design.trains_with}/{design.id}")
+        published = variants.get(f"{design.trains_with}/{design.id}")
         for name in (design.leader, f"arch:{design.id}"):
             for dtype in ("bf16", "fp16"):
-                if found and dtype in table.get(name, {}):
-                    table[name][dtype].update(found)
+                if published and dtype in table.get(name, {}):
+                    table[name][dtype].update(published)
 
 
 def _rounded(table: Table) -> Table:

@@ -27,14 +27,14 @@ def fit_links(measured: Sequence[Point]) -> dict[str, dict[str, float]]:
             groups[p.chip.id].append(p)
     out = {chip_id: _fit(load().chips[chip_id], rows) for chip_id, rows in sorted(groups.items()) if len(rows) >= 8}
     leaders = [chip for design in load().designs.values() for chip in design.leaders]
-    found = next((out[chip] for chip in leaders if chip in out), _dump(LinkCoefficients(**BEYOND)))
+    leader = next((out[chip] for chip in leaders if chip in out), _dump(LinkCoefficients(**BEYOND)))
     for design in load().designs.values():
         if _switched(design) or design.links.values:
-            own = next((out[chip] for chip in design.leaders if chip in out), {**found, **design.links.values})
+            own = next((out[chip] for chip in design.leaders if chip in out), {**leader, **design.links.values})
             out[f"arch:{design.id}"] = dict(own)
-    out["family:other"] = {**found, "up": OTHER_UP, "in_switch": 0.0}
-    out["family:gpu"] = {**found, "in_switch": 0.0}
-    _pcie(out, found, groups)
+    out["family:other"] = {**leader, "up": OTHER_UP, "in_switch": 0.0}
+    out["family:gpu"] = {**leader, "in_switch": 0.0}
+    _pcie(out, leader, groups)
     _torus(out, measured)
     return {name: {k: float(f"{v:.4g}") for k, v in c.items()} for name, c in out.items()}
 
@@ -90,7 +90,9 @@ def _fit(chip: Chip, rows: Sequence[Point]) -> dict[str, float]:
     return _dump(c)
 
 
-def _pcie(out: dict[str, dict[str, float]], found: dict[str, float], groups: Mapping[str, Sequence[Point]]) -> None:
+def _pcie(
+    out: dict[str, dict[str, float]], coefficients: dict[str, float], groups: Mapping[str, Sequence[Point]]
+) -> None:
     """Cards without fast links: as the PCIe machine that was measured at most numbers of ranks, two at least."""
     counts = {
         chip_id: len({p.kernel.chips for p in rows})
@@ -98,7 +100,7 @@ def _pcie(out: dict[str, dict[str, float]], found: dict[str, float], groups: Map
         if chip_id in out and load().chips[chip_id].fabric.kind == "pcie"
     }
     widest = max(counts, key=lambda chip_id: counts[chip_id], default="")
-    assumed = {**found, "up": 0.4, "spread": -0.3, "in_switch": 0.0}
+    assumed = {**coefficients, "up": 0.4, "spread": -0.3, "in_switch": 0.0}
     model = dict(out[widest]) if counts.get(widest, 0) > 1 else assumed
     for chip in load().chips.values():
         if chip.fabric.kind == "pcie" and chip.id not in out:

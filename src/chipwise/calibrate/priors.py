@@ -25,7 +25,7 @@ BASE: dict[str, tuple[float, float]] = {
     "overlap_expert": (0.20, 1.0),
     "overlap_pipe": (0.50, 1.0),
     "overlap_context": (0.70, 1.0),
-    "fixed_s": (5e-3, 1.0),  # a guess: data loading, logging and synchronisation of a step
+    "fixed_s": (5e-3, 1.0),  # a guess: data loading, logging and synchronization of a step
     "optimizer": (1.2, 0.3),
 }
 

@@ -20,7 +20,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.serving.coefficients import NAMES, Coefficients, labels
 from chipwise.serving.loads import Load, added, batch_terms, decode_terms, outcome, prompt_terms
 from chipwise.serving.setup import Replica
-from chipwise.validate.serving import LABELLED, load_of, replica_of
+from chipwise.validate.serving import LABELED, load_of, replica_of
 from chipwise.validate.serving_rows import ServingRow
 
 Array = NDArray[np.float64]
@@ -93,7 +93,7 @@ def prepare(rows: Sequence[ServingRow], calibration: Calibration) -> tuple[Obser
         replicas.append(replica)
         for metric, value in row.observed.items():
             entries.append((i, metric, *_entry(row, replica, metric, value, calibration)))
-    tables = [labels(r.chip, r.stack, r.model, r.precision, r.release, LABELLED[r.load]) for r in kept]
+    tables = [labels(r.chip, r.stack, r.model, r.precision, r.release, LABELED[r.load]) for r in kept]
     names = tuple(sorted({name for table in tables for name in table}))
     size = Counter(kept[e[0]].group + e[1] for e in entries)
     return Observations(
@@ -111,11 +111,7 @@ def prepare(rows: Sequence[ServingRow], calibration: Calibration) -> tuple[Obser
 
 
 def _entry(
-    row: ServingRow,
-    replica: Replica,
-    metric: str,
-    value: float,
-    calibration: Calibration,
+    row: ServingRow, replica: Replica, metric: str, value: float, calibration: Calibration
 ) -> tuple[float, Mapping[str, float], Mapping[str, float], float]:
     """Seconds observed, the terms behind them, and a decoding iteration's."""
     load = load_of(row)
@@ -192,19 +188,19 @@ def _prior(names: Sequence[str]) -> Array:
     return np.array([[SPREAD[k] * part for part in parts] for k in NAMES])
 
 
-def solve(o: Observations, seen: Rows, ratio: Array, start: Array | None = None, steps: int = STEPS) -> Array:
+def solve(o: Observations, chosen: Rows, ratio: Array, start: Array | None = None, steps: int = STEPS) -> Array:
     """Effects (coefficient, label) that explain the chosen entries."""
     spread = _prior(o.names)
     effects = np.zeros(spread.shape) if start is None else start.copy()
-    marks, target = o.marks[seen], np.log(o.observed[seen])
+    marks, target = o.marks[chosen], np.log(o.observed[chosen])
     part = Observations(
-        o.row[seen],
-        o.metric[seen],
-        o.observed[seen],
-        o.work[seen],
-        o.shown[seen],
-        o.first[seen],
-        o.weight[seen],
+        o.row[chosen],
+        o.metric[chosen],
+        o.observed[chosen],
+        o.work[chosen],
+        o.shown[chosen],
+        o.first[chosen],
+        o.weight[chosen],
         marks,
         o.names,
         o.replicas,
@@ -212,12 +208,12 @@ def solve(o: Observations, seen: Rows, ratio: Array, start: Array | None = None,
     noise = np.array([NOISE[m] for m in part.metric])
     inverse = 1 / spread.ravel() ** 2
     for _ in range(steps):
-        log, share = _shares(part, effects, ratio[seen])
+        log, share = _shares(part, effects, ratio[chosen])
         error = part.weight * (target - log) / noise
         pull = part.weight / noise / (1 + error**2) ** 0.25  # far rows pull with a constant force
-        jacobian = (share[:, :, None] * marks[:, None, :]).reshape(len(seen), -1) * pull[:, None]
+        jacobian = (share[:, :, None] * marks[:, None, :]).reshape(len(chosen), -1) * pull[:, None]
         residual = pull * (target - log)
-        if len(seen) < jacobian.shape[1]:  # fewer rows than effects: the same solution in the space of rows
+        if len(chosen) < jacobian.shape[1]:  # fewer rows than effects: the same solution in the space of rows
             ahead = jacobian / inverse
             near = jacobian @ ahead.T
             near[np.diag_indices_from(near)] += 1.0
@@ -255,12 +251,12 @@ def ratios(o: Observations, rows: Sequence[ServingRow], effects: Array, calibrat
             continue
         values = dict(zip(NAMES, c[entries[0]], strict=True))
         quiet = Coefficients(**{**values, "request_s": 0.0, "stream": 0.0})
-        got = outcome(replace(o.replicas[i], coefficients=quiet), load_of(rows[i]), calibration)
+        result = outcome(replace(o.replicas[i], coefficients=quiet), load_of(rows[i]), calibration)
         for entry in entries:
             metric = str(o.metric[entry])
             if metric == "throughput":
-                whole = rows[i].batch * rows[i].output / got.throughput
+                whole = rows[i].batch * rows[i].output / result.throughput
                 out[entry] = whole / plain[entry]
             else:
-                out[entry] = got.of(metric) / plain[entry]
+                out[entry] = result.of(metric) / plain[entry]
     return out

@@ -45,35 +45,35 @@ def calibrate_serving(
     every = np.arange(len(o.row))
     effects = np.zeros((len(NAMES), len(o.names)))
     ratio = ratios(o, kept, effects, calibration)
-    say("  by priors alone: " + _told(o, kept, np.log(o.observed / predicted(o, effects, ratio))))
+    say("  by priors alone: " + _errors_in_words(o, kept, np.log(o.observed / predicted(o, effects, ratio))))
     for _ in range(TURNS):
         effects = solve(o, every, ratio, effects)
         ratio = ratios(o, kept, effects, calibration)
-    say("  all rows: " + _told(o, kept, np.log(o.observed / predicted(o, effects, ratio))))
-    at = residuals.points([point_of(kept[i]) for i in o.row])
-    full, _ = _refit(o, at, every, every, ratio, effects)
+    say("  all rows: " + _errors_in_words(o, kept, np.log(o.observed / predicted(o, effects, ratio))))
+    locations = residuals.points([point_of(kept[i]) for i in o.row])
+    full, _ = _refit(o, locations, every, every, ratio, effects)
     sources = np.array([kept[i].source for i in o.row])
     models = np.array([model_key(kept[i].model) for i in o.row])
     without: dict[str, dict[str, Any]] = {}
     errors: dict[str, Array] = {}
     for kind, names in (("source", sources), ("model", models)):
         refits, errors[kind] = cross_validate(
-            lambda _, seen, unseen: _refit(o, at, seen, unseen, ratio, effects), names, left_out=_left_out
+            lambda _, inside, outside: _refit(o, locations, inside, outside, ratio, effects), names, left_out=_left_out
         )
         without |= refits
-        say(f"  by {kind} left out: " + _told(o, kept, errors[kind]))
-    known = np.array([_seen_elsewhere(i, at, sources) for i in every.tolist()])
+        say(f"  by {kind} left out: " + _errors_in_words(o, kept, errors[kind]))
+    shared = np.array([_published_elsewhere(i, locations, sources) for i in every.tolist()])
     for name, entry in without.items():
         others = np.flatnonzero((sources != name) & (models != name))
-        entry["intervals"] = _intervals(o, kept, errors, known, others)
-    points = {m: _points(at, np.flatnonzero(o.metric == m)) for m in METRICS}
+        entry["intervals"] = _intervals(o, kept, errors, shared, others)
+    points = {m: _points(locations, np.flatnonzero(o.metric == m)) for m in METRICS}
     return {
         "schema": SCHEMA,
         "date": date,
         "rows": len(kept),
         "effects": as_effects(o.names, full["effects"]),
         "residuals": {m: {**points[m], "weights": full["weights"][m]} for m in METRICS},
-        "intervals": _intervals(o, kept, errors, known, every),
+        "intervals": _intervals(o, kept, errors, shared, every),
         "without": {
             name: {
                 "effects": as_effects(o.names, entry["effects"]),
@@ -99,45 +99,45 @@ def _left_out(names: NDArray[np.str_], name: str) -> NDArray[np.bool_]:
 
 
 def _refit(
-    o: Observations, at: Points, seen: Rows, unseen: Rows, ratio: Array, start: Array
+    o: Observations, locations: Points, kept: Rows, left_out: Rows, ratio: Array, start: Array
 ) -> tuple[dict[str, Any], Array]:
     """Effects and weights from the entries seen; log(observed / predicted) of those unseen."""
-    effects = solve(o, seen, ratio, start, REFIT)
+    effects = solve(o, kept, ratio, start, REFIT)
     errors = np.log(o.observed / predicted(o, effects, ratio))
     left = np.zeros(len(o.row))
     weights: dict[str, list[float]] = {}
     for metric in METRICS:
         mine = np.flatnonzero(o.metric == metric)
-        inside, outside = (np.intersect1d(mine, some) for some in (seen, unseen))
+        inside, outside = (np.intersect1d(mine, some) for some in (kept, left_out))
         alpha = np.zeros(len(mine))
         if len(inside):
-            fitted = residuals.fit(metric, at.take(inside), errors[inside])
+            fitted = residuals.fit(metric, locations.take(inside), errors[inside])
             alpha[np.searchsorted(mine, inside)] = np.round(fitted, 4)
             if len(outside):
-                near = residuals.PRIORS[metric].mean_at(at.take(outside), at.take(inside), fitted)
+                near = residuals.PRIORS[metric].mean_at(locations.take(outside), locations.take(inside), fitted)
                 left[outside] = errors[outside] - near
         weights[metric] = alpha.tolist()
-    return {"effects": effects, "weights": weights}, left[unseen]
+    return {"effects": effects, "weights": weights}, left[left_out]
 
 
-def _points(at: Points, mine: Rows) -> dict[str, Any]:
-    some = at.take(mine)
+def _points(locations: Points, mine: Rows) -> dict[str, Any]:
+    some = locations.take(mine)
     names = {"models": some.names[:, residuals.MODEL].tolist(), "places": some.names[:, residuals.PLACE].tolist()}
     return {"sizes": np.round(some.sizes, 3).tolist(), **names}
 
 
-def _seen_elsewhere(i: int, at: Points, sources: NDArray[np.str_]) -> bool:
+def _published_elsewhere(i: int, locations: Points, sources: NDArray[np.str_]) -> bool:
     """Whether another source has the same model on the same stack, design and precision."""
-    same = (at.names == at.names[i]).all(1) & (sources != sources[i])
+    same = (locations.names == locations.names[i]).all(1) & (sources != sources[i])
     return bool(same.any())
 
 
 def _intervals(
-    o: Observations, rows: Sequence[ServingRow], errors: Mapping[str, Array], known: NDArray[np.bool_], some: Rows
+    o: Observations, rows: Sequence[ServingRow], errors: Mapping[str, Array], shared: NDArray[np.bool_], some: Rows
 ) -> dict[str, Any]:
     """Quantiles of log(observed / predicted): near a campaign that was seen, and for a model that never was."""
     out: dict[str, Any] = {}
-    for name, e, chosen in (("known", errors["source"], known), ("new", errors["model"], np.ones(len(known), bool))):
+    for name, e, chosen in (("known", errors["source"], shared), ("new", errors["model"], np.ones(len(shared), bool))):
         table: dict[str, list[float]] = {}
         for i in some:
             if chosen[i]:
@@ -148,12 +148,12 @@ def _intervals(
     return out
 
 
-def _told(o: Observations, rows: Sequence[ServingRow], e: Array) -> str:
+def _errors_in_words(o: Observations, rows: Sequence[ServingRow], e: Array) -> str:
     """Mean errors by mode and metric, in words."""
     mode = np.array([rows[i].mode for i in o.row])
     family = np.array([rows[i].chip.family for i in o.row])
     signed = np.where(o.metric == "throughput", e, -e)  # of a rate, not of the time behind it
-    said = []
+    parts = []
     for name, some in (
         ("fixed batch", mode == "fixed_batch"),
         ("throughput", (mode == "scheduled") & (o.metric == "throughput")),
@@ -162,8 +162,8 @@ def _told(o: Observations, rows: Sequence[ServingRow], e: Array) -> str:
         ("TPUs", family == "tpu"),
     ):
         if some.any():
-            said.append(f"{name} {np.mean(np.abs(np.expm1(signed[some]))):.1%}")
-    return ", ".join(said)
+            parts.append(f"{name} {np.mean(np.abs(np.expm1(signed[some]))):.1%}")
+    return ", ".join(parts)
 
 
 def write(content: Mapping[str, Any], folder: Path) -> list[Path]:

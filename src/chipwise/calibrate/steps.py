@@ -26,7 +26,7 @@ Rows = NDArray[np.intp]
 Effects = dict[str, dict[str, float]]
 
 SPREAD = 0.16  # spread of a published step around the model that counts as ordinary
-NOISE = 0.06  # spread of one published step around its neighbours, for the correction
+NOISE = 0.06  # spread of one published step around its neighbors, for the correction
 REPEAT = 0.3  # n rows of one configuration count as n to the power of 1 - 2 x this
 ROUNDS = 30
 NUDGE = 1e-4
@@ -47,14 +47,14 @@ class Steps:
 
 def prepare(rows: Sequence[TrainingRow], kernels: Calibration) -> Steps:
     """Raw times of every row under `kernels` (no step coefficient is used)."""
-    parts, labelled, size, name, configuration = [], [], [], [], []
+    parts, labeled, size, name, configuration = [], [], [], [], []
     training = replace(kernels.training, step=_effects(_Design.empty(), np.zeros(0)))
     start = replace(kernels, training=training)
     for row in rows:
         work = bench_of(row, start)
         layout = layout_of_row(row, work)
         parts.append(work.components(Layouts.of([layout])))
-        labelled.append(labels(row.chip, row.stack, row.workload.train.precision, row.release))
+        labeled.append(labels(row.chip, row.stack, row.workload.train.precision, row.release))
         size.append(step_sizes(row.workload, row.chips, layout, row.release))
         name.append(step_names(row.workload, row.chip, row.stack))
         configuration.append((row.group, str(layout), row.workload.train.precision))
@@ -62,7 +62,7 @@ def prepare(rows: Sequence[TrainingRow], kernels: Calibration) -> Steps:
     joined = Components(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Components)))
     return Steps(
         joined,
-        tuple(labelled),
+        tuple(labeled),
         np.array([r.observed_s for r in rows]),
         np.array([repeats[c] ** -REPEAT for c in configuration]),
         np.array([r.source for r in rows]),
@@ -85,9 +85,9 @@ class _Design:
         return cls((), np.zeros((0, 0)), np.zeros(0), np.zeros(0))
 
     @classmethod
-    def of(cls, labelled: Sequence[dict[str, float]]) -> _Design:
-        every = sorted({label for row in labelled for label in row})
-        column = {label: np.array([row.get(label, 0.0) for row in labelled]) for label in every}
+    def of(cls, labeled: Sequence[dict[str, float]]) -> _Design:
+        every = sorted({label for row in labeled for label in row})
+        column = {label: np.array([row.get(label, 0.0) for row in labeled]) for label in every}
         names: list[tuple[str, str]] = []
         spread: list[float] = []
         for coefficient, (_, wide) in BASE.items():
@@ -129,12 +129,12 @@ def fit(steps: Steps, rows: Rows) -> Effects:
     theta, damping = design.mean.copy(), 1e-3
     prior = 1 / design.spread**2
 
-    def errors(at: Array) -> Array:
-        return np.asarray(np.log(_predict(parts, _coefficients(design, at, rows)) / observed))
+    def errors(values: Array) -> Array:
+        return np.asarray(np.log(_predict(parts, _coefficients(design, values, rows)) / observed))
 
-    def cost(e: Array, at: Array) -> float:
+    def cost(e: Array, values: Array) -> float:
         z = (steps.weight[rows] * e / SPREAD) ** 2
-        return float(np.sum(2 * (np.sqrt(1 + z) - 1)) + np.sum(prior * (at - design.mean) ** 2))
+        return float(np.sum(2 * (np.sqrt(1 + z) - 1)) + np.sum(prior * (values - design.mean) ** 2))
 
     e = errors(theta)
     best = cost(e, theta)

@@ -45,9 +45,9 @@ class Row:
         return float(self.batch), float(self.m), float(self.n), float(self.k)
 
 
-def key_of(asked: SweepRequest) -> tuple[str, ...]:
+def key_of(request: SweepRequest) -> tuple[str, ...]:
     """The key that the row of a product has."""
-    return asked.key
+    return request.key
 
 
 def read_rows(path: Path) -> list[Row]:

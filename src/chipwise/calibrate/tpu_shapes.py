@@ -57,7 +57,7 @@ def design(chip: Chip) -> list[SweepRequest]:
     first = [*published, *_mixed(core[:14], wide[:8])]
     second = [*_ordered("tn", 8, 1000), *_ordered("nt", 6, 1100), *_batched(6), *_attention(), *_convolutions()]
     third = _mixed(core[14:], wide[8:])
-    low = [asked for dtype in ("int8", "fp8") if dtype in chip.peak for asked in _core(dtype, 8, 1500)]
+    low = [request for dtype in ("int8", "fp8") if dtype in chip.peak for request in _core(dtype, 8, 1500)]
     return list(dict.fromkeys([*first, *second, *third, *low, *_core("fp32", 6, 1900)]))
 
 
@@ -93,9 +93,9 @@ def _rounded(size: float, way: int) -> int:
     return max(round(size / step) * step, step)
 
 
-def _fits(m: int, n: int, k: int, each: float) -> bool:
+def _fits(m: int, n: int, k: int, in_bytes: float) -> bool:
     work = 2.0 * m * n * k
-    return SMALLEST_FLOPS <= work <= LARGEST_FLOPS and each * (m * k + k * n + m * n) <= LARGEST_BYTES
+    return SMALLEST_FLOPS <= work <= LARGEST_FLOPS and in_bytes * (m * k + k * n + m * n) <= LARGEST_BYTES
 
 
 def _take(
@@ -123,8 +123,8 @@ def _core(dtype: str, count: int, seed: int) -> list[SweepRequest]:
 def _mixed(many: list[SweepRequest], few: list[SweepRequest]) -> list[SweepRequest]:
     out: list[SweepRequest] = []
     step = max(len(many) // max(len(few), 1), 1)
-    for i, asked in enumerate(many):
-        out.append(asked)
+    for i, request in enumerate(many):
+        out.append(request)
         if i % step == 0 and i // step < len(few):
             out.append(few[i // step])
     return [*out, *few]  # `design` drops what is there already

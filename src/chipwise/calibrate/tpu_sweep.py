@@ -23,9 +23,9 @@ Say = Callable[[str], None]
 def missing(path: Path) -> dict[str, int]:
     """How many products of the design have no row yet, by chip."""
     rows = read_rows(path)
-    known = {(row.chip, *row.key) for row in rows}
-    wanted = {chip: [(chip, *asked.key) for asked in design(load().chips[chip])] for chip in swept()}
-    counts = {chip: sum(key not in known for key in keys) for chip, keys in wanted.items()}
+    compiled = {(row.chip, *row.key) for row in rows}
+    requests = {chip: [(chip, *request.key) for request in design(load().chips[chip])] for chip in swept()}
+    counts = {chip: sum(key not in compiled for key in keys) for chip, keys in requests.items()}
     return {chip: count for chip, count in counts.items() if count}
 
 

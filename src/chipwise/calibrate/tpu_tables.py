@@ -22,6 +22,7 @@ from chipwise.catalog import Chip, load
 from chipwise.catalog.compilers import Sweep, tpu_compilers
 from chipwise.errors import Refusal
 from chipwise.predict.learn.gp import Points, Prior
+from chipwise.predict.model.precision import peak_of
 from chipwise.predict.model.shapes import Products
 from chipwise.predict.model.systolic import (
     LANES,
@@ -29,7 +30,7 @@ from chipwise.predict.model.systolic import (
     POINTS,
     SUBLANES,
     UNIT,
-    Table,
+    CycleTable,
     factor_at,
     formula,
     table_from,
@@ -71,26 +72,26 @@ def label(row: Row) -> str:
 
 
 def rate(chip: Chip, dtype: str) -> float:
-    """FLOP a cycle and device at the dense peak; fp32 takes six passes."""
-    peak = chip.peak.get(dtype) or chip.peak["bf16"] / (6.0 if dtype == "fp32" else 1.0)
+    """FLOP a cycle and device at the dense peak, that of bf16 where the dtype has none."""
+    peak = peak_of(chip, dtype) or chip.peak["bf16"]
     return peak / chip.clock_hz / chip.devices
 
 
 def products_of(rows: Sequence[Row]) -> Products:
     """Rows as arrays. Of a convolution every tap's channels are padded, and its images are read once."""
     batch, m, n, k = np.array([row.sizes for row in rows]).T
-    each = np.array([IN_BYTES[row.dtype] for row in rows])
-    left = each.copy()
+    in_bytes = np.array([IN_BYTES[row.dtype] for row in rows])
+    left = in_bytes.copy()
     for i, row in enumerate(rows):
         if row.window:
             images, side, channels, _, kernel, _ = (float(x) for x in row.window.split("x"))
             if channels > SUBLANES:  # fewer are laid out with the taps
                 k[i] = kernel**2 * np.ceil(channels / LANES) * LANES
             left[i] *= images * side**2 * channels / float(tiles(m[i], k[i]))
-    return Products(m, n, k, batch, left, each)
+    return Products(m, n, k, batch, left, in_bytes)
 
 
-def log_cycles(table: Table, rows: Sequence[Row]) -> Array:
+def log_cycles(table: CycleTable, rows: Sequence[Row]) -> Array:
     """Log of the cycles of rows of one chip by the formula."""
     chip = load().chips[rows[0].chip]
     peak = np.array([rate(chip, row.dtype) for row in rows])
@@ -106,17 +107,17 @@ def observed(rows: Sequence[Row]) -> Array:
     return np.log([row.cycles for row in rows])
 
 
-def fit_formula(rows: Sequence[Row]) -> Table:
+def fit_formula(rows: Sequence[Row]) -> CycleTable:
     """The figures of a chip."""
-    sweep, wanted = sweep_of(rows[0].chip), observed(rows)
+    sweep, target = sweep_of(rows[0].chip), observed(rows)
 
-    def table(x: Array) -> Table:
-        found: dict[str, Any] = dict(zip(FITTED, (float(v) for v in x), strict=True))
-        return Table(**found, room=sweep.prefetch_bytes, room_tuned=sweep.prefetch_bytes_recipe)
+    def table(x: Array) -> CycleTable:
+        values: dict[str, Any] = dict(zip(FITTED, (float(v) for v in x), strict=True))
+        return CycleTable(**values, room=sweep.prefetch_bytes, room_tuned=sweep.prefetch_bytes_recipe)
 
     def residual(x: Array) -> Array:
         prior = (np.log(x) - np.log(START)) / PRIOR
-        return np.concatenate((log_cycles(table(x), rows) - wanted, 0.02 * prior))
+        return np.concatenate((log_cycles(table(x), rows) - target, 0.02 * prior))
 
     return table(least(residual, START, LOW, HIGH))
 
@@ -155,18 +156,18 @@ PROCESS = Prior(_covariance)
 class Fitted:
     """Formulas by chip and the process over what they leave."""
 
-    formulas: dict[str, Table]
+    formulas: dict[str, CycleTable]
     points: Points
     alpha: Array
 
-    def factors(self, at: Array, chip: str, name: str) -> Array:
+    def factors(self, sizes: Array, chip: str, name: str) -> Array:
         """Log of the factor on the formula."""
-        return PROCESS.mean_at(points_on(at, chip, name), self.points, self.alpha)
+        return PROCESS.mean_at(points_on(sizes, chip, name), self.points, self.alpha)
 
 
 def fit(rows: Sequence[Row]) -> Fitted:
     """Formulas and process, on these rows of several chips."""
-    formulas: dict[str, Table] = {}
+    formulas: dict[str, CycleTable] = {}
     left: list[Array] = []
     ordered: list[Row] = []
     for chip in sorted({row.chip for row in rows}):
@@ -239,13 +240,13 @@ def tables(rows: Sequence[Row]) -> dict[str, Any]:
     return {"chips": kept(rows), "held_out": held_out(rows)}
 
 
-def told(made: Mapping[str, Any]) -> list[str]:
+def tables_in_words(sweep: Mapping[str, Any]) -> list[str]:
     """The tables in words."""
-    held = made["held_out"]
-    count = sum(sum(entry["rows"].values()) for entry in made["chips"].values())
-    lines = [f"TPU compiler: {count} products on {len(made['chips'])} chips; each fifth of the shapes held out: "
-             f"median error {held['median']:.1%}, mean {held['mean']:.1%}"]  # fmt: skip
-    for chip, some in held["chips"].items():
+    held_out = sweep["held_out"]
+    count = sum(sum(entry["rows"].values()) for entry in sweep["chips"].values())
+    lines = [f"TPU compiler: {count} products on {len(sweep['chips'])} chips; each fifth of the shapes held out: "
+             f"median error {held_out['median']:.1%}, mean {held_out['mean']:.1%}"]  # fmt: skip
+    for chip, some in held_out["chips"].items():
         lines.append(f"  {chip}: {some['rows']} held out, median {some['median']:.1%}, mean {some['mean']:.1%}")
     return lines
 

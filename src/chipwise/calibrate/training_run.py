@@ -29,7 +29,7 @@ from chipwise.calibrate.steps import (
     residuals,
 )
 from chipwise.calibrate.tpu_rows import read_rows
-from chipwise.calibrate.tpu_tables import corrections, tables, told, usable
+from chipwise.calibrate.tpu_tables import corrections, tables, tables_in_words, usable
 from chipwise.catalog.calibration import SCHEMA, TRAINING, TRAINING_REFITS
 from chipwise.predict.estimate import FEWEST, group_of, quantile_pair
 from chipwise.predict.microbenchmark import predict_kernel
@@ -112,10 +112,10 @@ def _compiled(sweep: Path | None, say: Say) -> dict[str, Any]:
     rows = usable(read_rows(sweep)) if sweep else []
     if not rows:
         return {}
-    made = tables(rows)
-    for line in told(made):
+    content = tables(rows)
+    for line in tables_in_words(content):
         say(line)
-    return {"tables": made}
+    return {"tables": content}
 
 
 def _training(root: Path) -> list[TrainingRow]:
@@ -128,18 +128,18 @@ def _kernels(root: Path) -> list[KernelRow]:
     return [kernel_rows.read(r) for r in rows]
 
 
-def _refit(steps: Steps, seen: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+def _refit(steps: Steps, kept: Rows, left_out: Rows) -> tuple[dict[str, Any], Array]:
     """The step model from some rows, and the errors of others."""
-    effects = fit(steps, seen)
-    alpha = learn(steps, seen, effects)
-    return {"step": effects, "alpha": alpha.tolist()}, corrected(steps, unseen, effects, alpha)
+    effects = fit(steps, kept)
+    alpha = learn(steps, kept, effects)
+    return {"step": effects, "alpha": alpha.tolist()}, corrected(steps, left_out, effects, alpha)
 
 
 def _groups_left_out(steps: Steps) -> tuple[dict[str, int], list[dict[str, Any]], Array]:
     """Refits that leave a tenth of the groups out, and the errors of the rows they didn't see."""
     folds = spread_over_folds(steps.group.tolist(), FOLDS)
     fold = np.array([folds[g] for g in steps.group])
-    refits, errors = cross_validate(lambda _, seen, unseen: _refit(steps, seen, unseen), fold, range(FOLDS))
+    refits, errors = cross_validate(lambda _, kept, left_out: _refit(steps, kept, left_out), fold, range(FOLDS))
     return folds, list(refits.values()), errors
 
 
@@ -148,10 +148,10 @@ def _sources_left_out(
 ) -> Array:
     """Refit the step model without each source, on kernels that never saw it; the errors of the rows left out."""
 
-    def refit(source: str, seen: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+    def refit(source: str, kept: Rows, left_out: Rows) -> tuple[dict[str, Any], Array]:
         tables = without.get(source, {}).get("kernel_tables")
         blind = trial(tables["kernels"], tables["links"], tables["residuals"], compiled) if tables else None
-        return _refit(prepare(rows, blind) if blind else every, seen, unseen)
+        return _refit(prepare(rows, blind) if blind else every, kept, left_out)
 
     refits, errors = cross_validate(refit, every.source)
     for source, entry in refits.items():

@@ -32,15 +32,15 @@ def read(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         accepted = f"a JSON file written by `chipwise calibrate bench` ({error})"
         raise BrokenFile("calibration", str(path), accepted) from None
-    found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
-    if found != SCHEMA:
-        accepted = f"schema {SCHEMA} (found {found}); calibrate again from the bench file"
+    schema = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
+    if schema != SCHEMA:
+        accepted = f"schema {SCHEMA} (found {schema}); calibrate again from the bench file"
         raise BrokenFile("calibration", str(path), accepted)
     for name in ("chip", "framework", "date", "tables", "steps"):
         if name not in raw:
             raise BrokenFile("calibration", str(path), f"a file with the field {name!r}")
-    made: Mapping[str, Any] = raw
-    return made
+    document: Mapping[str, Any] = raw
+    return document
 
 
 def write(folder: Path, raw: Mapping[str, Any]) -> Path:
@@ -64,7 +64,7 @@ def all_files() -> Iterator[Path]:
 
 def read_all(chip: str, framework: str = "torch") -> list[Mapping[str, Any]]:
     """The calibrations of a chip under a framework: the user's newest first, the package's last."""
-    found: list[Mapping[str, Any]] = []
+    documents: list[Mapping[str, Any]] = []
     for path in all_files():
         if path.name.startswith(f"{chip}-{framework}-"):
             raw = read(path)
@@ -74,5 +74,5 @@ def read_all(chip: str, framework: str = "torch") -> list[Mapping[str, Any]]:
                     str(path),
                     f"the calibration of {chip} with {framework} (it is of {raw['chip']} with {raw['framework']})",
                 )
-            found.append({**raw, "path": str(path)})
-    return found
+            documents.append({**raw, "path": str(path)})
+    return documents

@@ -237,7 +237,7 @@ def _read(path: Path, schema: bool = True) -> Any:
         raw = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
     except (OSError, ValueError, EOFError) as error:
         raise BrokenFile("calibration", path.name, f"a JSON file written by calibrate ({error})") from None
-    found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
-    if not isinstance(raw, dict) or (schema and found != SCHEMA):
-        raise BrokenFile("calibration", path.name, f"schema {SCHEMA} (found {found})")
+    stated = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
+    if not isinstance(raw, dict) or (schema and stated != SCHEMA):
+        raise BrokenFile("calibration", path.name, f"schema {SCHEMA} (found {stated})")
     return raw

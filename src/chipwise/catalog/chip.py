@@ -36,7 +36,7 @@ class Fabric:
     dims: int  # torus dimensions; 0 elsewhere
     wrap: int  # a torus axis wraps around when its length is a multiple of this; 0 elsewhere
     host_chips: int
-    scale_out: float  # network (NICs, data-centre network) per chip
+    scale_out: float  # network (NICs, data-center network) per chip
     host_link: float  # PCIe or C2C to host memory, per chip
     name: str = ""
 

@@ -74,11 +74,11 @@ class Capability:
 @cache
 def option_sets() -> Mapping[str, OptionSet]:
     """Sets of XLA options by name."""
-    found = (
+    sets = (
         OptionSet(table["id"], MappingProxyType(dict(table["values"])), table["source"], table["date"])
         for table in tables(FILE, "options")
     )
-    return MappingProxyType({each.id: each for each in found})
+    return MappingProxyType({options.id: options for options in sets})
 
 
 @cache
@@ -102,14 +102,14 @@ def capabilities() -> Mapping[str, Capability]:
 
 
 def _compiler(table: Mapping[str, Any], sets: Mapping[str, OptionSet]) -> TpuCompiler:
-    recipe = {name: value for each in table.get("recipe", ()) for name, value in sets[each].values.items()}
+    recipe = {name: value for options in table.get("recipe", ()) for name, value in sets[options].values.items()}
     return TpuCompiler(
         chip_id=table["chip"],
         libtpu=table["libtpu"],
         chip_config=table.get("chip_config", ""),
         recipe=MappingProxyType(recipe),
         splash_block=table.get("splash_block", SPLASH_BLOCK),
-        search=tuple(sets[each].values for each in table.get("search", ())),
+        search=tuple(sets[options].values for options in table.get("search", ())),
         sweep=_sweep(table["sweep"]) if "sweep" in table else None,
         source=table["source"],
         date=table["date"],

@@ -103,8 +103,8 @@ class Economics:
         >>> [size for size, _ in economics().steps("network_usd_node")]
         [1.0, 2.0, 64.0, 1024.0, 16384.0]
         """
-        found = [(float(key.rpartition(".")[2]), a) for key, a in self.table.items() if key.startswith(f"{name}.")]
-        return tuple(sorted(found, key=lambda pair: pair[0]))
+        steps = [(float(key.rpartition(".")[2]), a) for key, a in self.table.items() if key.startswith(f"{name}.")]
+        return tuple(sorted(steps, key=lambda pair: pair[0]))
 
     def changed(self, changes: Mapping[str, float]) -> Economics:
         """With other values, which are taken as certain; by a name without a cloud, those of all clouds change.
@@ -229,10 +229,10 @@ def site(name: str, field: str = "site") -> Site:
     >>> site("us-iowa").usd_kwh.value
     0.0604
     """
-    found = sites().get(name)
-    if found is None or found.kind != "own":
+    own = sites().get(name)
+    if own is None or own.kind != "own":
         raise UnknownName(field, name, own_sites())
-    return found
+    return own
 
 
 def region_site(cloud: str, region: str) -> Site:
@@ -250,17 +250,17 @@ def own_site(name: str | None = None, usd_kwh: float | None = None, pue: float |
     >>> own_site("us-iowa", pue=1.1).pue.value
     1.1
     """
-    return at(site(name or DEFAULT_SITE), usd_kwh, pue)
+    return site_with(site(name or DEFAULT_SITE), usd_kwh, pue)
 
 
-def at(place: Site, usd_kwh: float | None = None, pue: float | None = None) -> Site:
-    """A place with another price of electricity or power usage effectiveness, given by whoever asks."""
+def site_with(base: Site, usd_kwh: float | None = None, pue: float | None = None) -> Site:
+    """A site with another price of electricity or power usage effectiveness (PUE), where one is given."""
     if usd_kwh is not None:
         if not 0 <= usd_kwh <= MOST_USD_KWH:
             raise InputError("energy_price", usd_kwh, f"US dollars a kWh from 0 to {MOST_USD_KWH:g}")
-        place = replace(place, usd_kwh=Cited(usd_kwh, "given", ""))
+        base = replace(base, usd_kwh=Cited(usd_kwh, "given", ""))
     if pue is not None:
         if not 1 <= pue <= 10:
             raise InputError("pue", pue, "a ratio from 1 to 10")
-        place = replace(place, pue=Cited(pue, "given", ""))
-    return place
+        base = replace(base, pue=Cited(pue, "given", ""))
+    return base

@@ -47,7 +47,7 @@ def tables(name: str, key: str) -> list[dict[str, Any]]:
     import tomllib
 
     try:
-        found: list[dict[str, Any]] = tomllib.loads(text(name)).get(key, [])
+        entries: list[dict[str, Any]] = tomllib.loads(text(name)).get(key, [])
     except tomllib.TOMLDecodeError as error:
         raise BrokenFile("catalog", str(folder() / name), f"TOML ({error})") from None
-    return found
+    return entries

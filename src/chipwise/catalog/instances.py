@@ -30,15 +30,14 @@ def instances() -> Mapping[tuple[str, str], Instance]:
     >>> instances()["azure", squashed("ND96isr H100 v5")].chip_id
     'h100'
     """
-    found: dict[tuple[str, str], Instance] = {}
-    for row in rows("instances.csv"):
-        each = Instance(row["cloud"], row["instance"], row["chip"], float(row["chips"]), row["source"], row["date"])
-        found[each.cloud, squashed(each.name)] = each
-    for row in rows("offers.csv"):
+    by_name: dict[tuple[str, str], Instance] = {}
+    for row in (*rows("instances.csv"), *rows("offers.csv")):
         if not row["instance"].startswith("("):
-            each = Instance(row["cloud"], row["instance"], row["chip"], float(row["chips"]), row["source"], row["date"])
-            found.setdefault((each.cloud, squashed(each.name)), each)
-    return MappingProxyType(found)
+            instance = Instance(
+                row["cloud"], row["instance"], row["chip"], float(row["chips"]), row["source"], row["date"]
+            )
+            by_name.setdefault((instance.cloud, squashed(instance.name)), instance)
+    return MappingProxyType(by_name)
 
 
 def squashed(name: str) -> str:

@@ -15,7 +15,9 @@ from chipwise.catalog.offers import Commitment, Offer, commitment_from_row, offe
 from chipwise.catalog.slices import Slices, slices_from_table
 from chipwise.catalog.stacks import Stack, stack_from_table
 
-FABRIC_FIGURES = ("domain", "scale_up", "link", "dims", "wrap", "host_chips", "scale_out", "host_link")
+CHIP_FIGURES = ("memory_bytes", "usable_bytes", "bandwidth", "onchip_bytes", "clock_hz", "tdp_w", "idle_w")
+FABRIC_RATES = ("scale_up", "link", "scale_out", "host_link")
+FABRIC_COUNTS = ("domain", "dims", "wrap", "host_chips")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Catalog:
     """Everything chipwise knows about hardware, software stacks and prices."""
 
     chips: Mapping[str, Chip]
-    match: Mapping[str, tuple[tuple[str, ...], ...]]  # word sets that recognise a chip in free text
+    match: Mapping[str, tuple[tuple[str, ...], ...]]  # word sets that recognize a chip in free text
     stacks: Mapping[str, Stack]
     slices: Mapping[str, Slices]  # legal TPU slice shapes, by chip id
     offers: tuple[Offer, ...]
@@ -56,46 +58,22 @@ def _figures(name: str, prefix: str = "") -> dict[str, dict[str, Figure]]:
 
 
 def _fabric(entry: dict[str, Any], figures: Mapping[str, Figure]) -> Fabric:
-    value = {name: figures[f"fabric.{name}"].value for name in FABRIC_FIGURES}
-    return Fabric(
-        kind=entry["fabric_kind"],
-        domain=int(value["domain"]),
-        scale_up=value["scale_up"],
-        link=value["link"],
-        dims=int(value["dims"]),
-        wrap=int(value["wrap"]),
-        host_chips=int(value["host_chips"]),
-        scale_out=value["scale_out"],
-        host_link=value["host_link"],
-        name=entry["fabric"],
-    )
+    rates: dict[str, Any] = {name: figures[f"fabric.{name}"].value for name in FABRIC_RATES}
+    counts: dict[str, Any] = {name: int(figures[f"fabric.{name}"].value) for name in FABRIC_COUNTS}
+    return Fabric(kind=entry["fabric_kind"], name=entry["fabric"], **rates, **counts)
 
 
 def _chip(entry: dict[str, Any], figures: dict[str, Figure]) -> Chip:
-    value = {name: figure.value for name, figure in figures.items()}
+    value: dict[str, Any] = {name: figure.value for name, figure in figures.items()}
+    counts: dict[str, Any] = {name: int(value[name]) for name in ("cores", "mxu", "devices")}
+    lists: dict[str, Any] = {name: tuple(entry[name]) for name in ("aliases", "frameworks", "programming", "limits")}
     return Chip(
-        id=entry["id"],
-        name=entry["name"],
-        vendor=entry["vendor"],
-        family=entry["family"],
-        architecture=entry["architecture"],
-        launched=entry["launched"],
-        aliases=tuple(entry["aliases"]),
+        **{name: entry[name] for name in ("id", "name", "vendor", "family", "architecture", "launched")},
+        **lists,
+        **{name: value[name] for name in CHIP_FIGURES},
+        **counts,
         peak=MappingProxyType({d: value[f"peak.{d}"] for d in DTYPES if f"peak.{d}" in value}),
-        memory_bytes=value["memory_bytes"],
-        usable_bytes=value["usable_bytes"],
-        bandwidth=value["bandwidth"],
-        onchip_bytes=value["onchip_bytes"],
-        cores=int(value["cores"]),
-        mxu=int(value["mxu"]),
-        clock_hz=value["clock_hz"],
-        tdp_w=value["tdp_w"],
-        idle_w=value["idle_w"],
-        devices=int(value["devices"]),
         fabric=_fabric(entry, figures),
-        frameworks=tuple(entry["frameworks"]),
-        programming=tuple(entry["programming"]),
-        limits=tuple(entry["limits"]),
         figures=MappingProxyType(figures),
         trains=entry.get("trains", True),
         design=entry.get("design", entry["id"]),

@@ -84,7 +84,7 @@ def find_chip(text: str) -> Chip:
     >>> find_chip("NVIDIA A100-PCIE-40GB").id, find_chip("TPU v7x (Ironwood)").id
     ('a100-40gb-pcie', 'v7x')
     """
-    chip, _ = _recognise(text)
+    chip, _ = _recognize(text)
     return chip
 
 
@@ -136,9 +136,9 @@ def default_stack(chip: Chip, work: str = "train") -> Stack:
     >>> default_stack(find_chip("v5e")).id, default_stack(find_chip("h100")).id
     ('maxtext', 'megatron')
     """
-    wanted = f"{work}:{chip.family}"
+    use = f"{work}:{chip.family}"
     for stack in load().stacks.values():
-        if wanted in stack.default_for:
+        if use in stack.default_for:
             return stack
     raise InputError("work", work, "train or serve")
 
@@ -149,9 +149,9 @@ def plain_stack(chip: Chip, work: str = "train") -> Stack:
     >>> plain_stack(find_chip("v5e")).id, plain_stack(find_chip("h100"), "serve").id
     ('jax', 'tensorrt')
     """
-    wanted = f"{work}:{chip.family}"
+    use = f"{work}:{chip.family}"
     for stack in load().stacks.values():
-        if wanted in stack.plain_for and runs_on(stack, chip):
+        if use in stack.plain_for and runs_on(stack, chip):
             return stack
     raise InputError("work", work, "train or serve")
 
@@ -175,25 +175,25 @@ def _index() -> dict[str, str]:
     return index
 
 
-def _known() -> list[str]:
+def _all_names() -> list[str]:
     chips = load().chips.values()
     return [chip.id for chip in chips] + [alias for chip in chips for alias in chip.aliases]
 
 
-def _recognise(text: str) -> tuple[Chip, frozenset[str]]:
+def _recognize(text: str) -> tuple[Chip, frozenset[str]]:
     """A chip, and the words of `text` that did not help to find it."""
     exact = _index().get(_squash(text))
     if exact:
         return load().chips[exact], frozenset()
     words = _words(text)
-    found = [
-        (frozenset(each), chip_id) for chip_id, sets in load().match.items() for each in sets if words >= set(each)
+    matches = [
+        (frozenset(need), chip_id) for chip_id, sets in load().match.items() for need in sets if words >= set(need)
     ]
-    best = {(each, c) for each, c in found if not any(each < other for other, _ in found)}
+    best = {(need, c) for need, c in matches if not any(need < other for other, _ in matches)}
     ids = {chip_id for _, chip_id in best}
     if len(ids) != 1:
-        raise UnknownName("chip", text.strip(), _known(), ": see `chipwise chips`")
-    used = frozenset().union(*(each for each, _ in best))
+        raise UnknownName("chip", text.strip(), _all_names(), ": see `chipwise chips`")
+    used = frozenset().union(*(need for need, _ in best))
     return load().chips[ids.pop()], words - used - _NOISE
 
 
@@ -201,9 +201,9 @@ def _strict_chip(name: str, text: str) -> Chip:
     """The chip `name` means, refusing words left over (a typo must not become another chip)."""
     if not name.strip():
         raise InputError(FIELD, text, "a chip before the colon, such as h100:8")
-    chip, extra = _recognise(name)
+    chip, extra = _recognize(name)
     if extra - _words(chip.name):
-        raise UnknownName("chip", name.strip(), _known(), ": see `chipwise chips`")
+        raise UnknownName("chip", name.strip(), _all_names(), ": see `chipwise chips`")
     return chip
 
 
@@ -263,10 +263,10 @@ def _tpu(text: str, chip: Chip, spec: str, groups: int) -> Accelerators:
 def _from_shape(text: str, chip: Chip, legal: Slices, spec: str, groups: int) -> Accelerators:
     if not re.fullmatch(r"\d+(x\d+)+", spec):
         raise InputError(FIELD, text, f"a shape of {chip.fabric.dims} axes such as {_show(legal.shapes[-1])}")
-    asked = tuple(int(axis) for axis in spec.split("x"))
-    shape = legal.canonical(asked)
+    axes = tuple(int(axis) for axis in spec.split("x"))
+    shape = legal.canonical(axes)
     if shape is None:
-        raise InputError(FIELD, text, _near_shapes(chip, legal, asked))
+        raise InputError(FIELD, text, _near_shapes(chip, legal, axes))
     return _checked(text, chip, shape, groups)
 
 
@@ -312,10 +312,10 @@ def _near_counts(chip: Chip, legal: Slices, count: int) -> str:
     return f"a number of chips {chip.id} has a slice for; the nearest are {near}"
 
 
-def _near_shapes(chip: Chip, legal: Slices, asked: tuple[int, ...]) -> str:
-    if len(asked) != chip.fabric.dims:
+def _near_shapes(chip: Chip, legal: Slices, axes: tuple[int, ...]) -> str:
+    if len(axes) != chip.fabric.dims:
         return f"a shape of {chip.fabric.dims} axes such as {_show(legal.shapes[-1])}"
-    size = prod(asked)
+    size = prod(axes)
     counts = sorted(legal.chip_counts(), key=lambda n: abs(n - size))[:3]
     near = ", ".join(_show(legal.shape_for(n) or ()) for n in sorted(counts))
     return f"a legal {chip.id} slice; the nearest are {near}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,10 @@ class Commitment:
 def commitment_from_row(row: dict[str, str]) -> Commitment:
     """A `Commitment` from one row of commitments.csv, whose prices are per chip."""
     return Commitment(
-        chip_id=row["chip"],
-        cloud=row["cloud"],
-        region=row["region"],
-        instance=row["instance"],
+        **_listing(row),
         years=int(row["years"]),
         usd_per_chip_hour=float(row["usd_chip_h"]),
         ondemand_usd_per_chip_hour=float(row["ondemand_usd_chip_h"]) if row["ondemand_usd_chip_h"] else None,
-        date=row["date"],
-        source=row["source"],
-        note=row["note"],
     )
 
 
@@ -63,14 +58,14 @@ def offer_from_row(row: dict[str, str]) -> Offer:
     """An `Offer` from one row of offers.csv, whose prices are per instance."""
     chips = float(row["chips"])
     return Offer(
-        chip_id=row["chip"],
-        cloud=row["cloud"],
-        region=row["region"],
-        instance=row["instance"],
+        **_listing(row),
         chips=chips,
         ondemand_usd_per_chip_hour=float(row["ondemand_usd_h"]) / chips if row["ondemand_usd_h"] else None,
         spot_usd_per_chip_hour=float(row["spot_usd_h"]) / chips if row["spot_usd_h"] else None,
-        date=row["date"],
-        source=row["source"],
-        note=row["note"],
     )
+
+
+def _listing(row: dict[str, str]) -> dict[str, Any]:
+    """What every price list says beside its prices."""
+    shared = {name: row[name] for name in ("cloud", "region", "instance", "date", "source", "note")}
+    return {"chip_id": row["chip"], **shared}

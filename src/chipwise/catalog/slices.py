@@ -99,10 +99,10 @@ def wraps(chip: Chip, shape: tuple[int, ...]) -> tuple[bool, ...]:
     wrap = chip.fabric.wrap
     if not wrap:
         return tuple(False for _ in shape)
-    each = tuple(axis % wrap == 0 for axis in shape)
+    axes_wrap = tuple(axis % wrap == 0 for axis in shape)
     if chip.fabric.dims == 3:
-        return tuple(all(each) for _ in shape)
-    return each
+        return tuple(all(axes_wrap) for _ in shape)
+    return axes_wrap
 
 
 def _gke(table: dict[str, Any]) -> Gke:

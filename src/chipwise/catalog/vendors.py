@@ -28,7 +28,7 @@ def vendors() -> Mapping[str, Vendor]:
     >>> vendors()["amd"].kubernetes_resource
     'amd.com/gpu'
     """
-    found = (
+    entries = (
         Vendor(
             id=table["id"],
             kubernetes_resource=table["kubernetes_resource"],
@@ -38,4 +38,4 @@ def vendors() -> Mapping[str, Vendor]:
         )
         for table in tables("vendors.toml", "vendor")
     )
-    return MappingProxyType({vendor.id: vendor for vendor in found})
+    return MappingProxyType({vendor.id: vendor for vendor in entries})

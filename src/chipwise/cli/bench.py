@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chipwise.cli.completion import one_of
+from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
 from chipwise.verbs import defaults
 
@@ -56,56 +57,29 @@ SUITES = {
 }
 NOTHING_USABLE = REGRESSED = 1  # exit statuses
 
-app = typer.Typer(
-    name="bench",
-    help="Measure this machine, and compare measurements.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
+app = group("bench", "Measure this machine, and compare measurements.", EXAMPLES)
 
-FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A bench file.", show_default=False)]
+FileArg = Annotated[Path, argument("FILE", "A bench file.")]
 DeviceOpt = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        metavar="NAME",
-        help="auto, cuda, tpu, rocm or cpu.",
-        autocompletion=one_of("auto", "cuda", "tpu", "rocm", "cpu"),
-    ),
+    str, option("--device", "NAME", "auto, cuda, tpu, rocm or cpu.", one_of("auto", "cuda", "tpu", "rocm", "cpu"))
 ]
 FrameworksOpt = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--frameworks",
-        metavar="LIST",
-        help="torch, jax or both: torch,jax; default: those installed.",
-        autocompletion=one_of("torch", "jax", "torch,jax"),
-        show_default=False,
+        "LIST",
+        "torch, jax or both: torch,jax; default: those installed.",
+        one_of("torch", "jax", "torch,jax"),
     ),
 ]
 QuickOpt = Annotated[bool, typer.Option("--quick", help="Fewer points, less time for each: minutes.")]
 SizeOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--suite-size",
-        metavar="NAME",
-        help="tiny, quick or full; default: full.",
-        autocompletion=one_of("tiny", "quick", "full"),
-        show_default=False,
-    ),
+    str | None, option("--suite-size", "NAME", "tiny, quick or full; default: full.", one_of("tiny", "quick", "full"))
 ]
-SecondsOpt = Annotated[
-    str | None,
-    typer.Option("--seconds", metavar="TIME", help="Begin no point after it: 300, 10min.", show_default=False),
-]
+SecondsOpt = Annotated[str | None, option("--seconds", "TIME", "Begin no point after it: 300, 10min.")]
 PointsOpt = Annotated[bool, typer.Option("--points", help="List what would be measured, and measure nothing.")]
 HostOpt = Annotated[bool, typer.Option("--hostname", help="Record the machine's name in the file.")]
-KeepFile = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", help="Keep the measurements in a bench file.", show_default=False),
-]
+KeepFile = Annotated[Path | None, option("--out", "FILE", "Keep the measurements in a bench file.")]
 
 
 def _command(suite: str, words: str) -> Callable[..., None]:
@@ -123,9 +97,8 @@ def _command(suite: str, words: str) -> Callable[..., None]:
         out: KeepFile = None,
     ) -> None:
         from chipwise import api
-        from chipwise.present.output import formats, show
+        from chipwise.present.output import show
 
-        formats(output, "table", "json")
         plan = api.bench.plan(
             suite,
             device=device,
@@ -175,10 +148,7 @@ def _measure(plan: BenchPlan, output: str, out: Path | None) -> None:
 @app.command("show", epilog=SHOW_EXAMPLES)
 def show(
     file: FileArg,
-    framework: Annotated[
-        str | None,
-        typer.Option("--framework", metavar="NAME", help="Only that framework's points.", show_default=False),
-    ] = None,
+    framework: Annotated[str | None, option("--framework", "NAME", "Only that framework's points.")] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -190,23 +160,21 @@ def show(
     from chipwise import api
     from chipwise.present import output as present
 
-    present.formats(output, "table", "json", "csv")
     present.show(api.bench.show(file, framework=framework), output, out)
 
 
 @app.command("diff", epilog=DIFF_EXAMPLES)
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="A", help="A bench file.", show_default=False)],
-    after: Annotated[Path, typer.Argument(metavar="B", help="A later one.", show_default=False)],
+    before: Annotated[Path, argument("A", "A bench file.")],
+    after: Annotated[Path, argument("B", "A later one.")],
     fail_above: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--fail-above",
-            metavar="PERCENT",
-            help="Leave with 1 if a point is significantly slower by more than this.",
+            "PERCENT",
+            "Leave with 1 if a point is significantly slower by more than this.",
             min=0.0,
             max=1e6,
-            show_default=False,
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show the points that did not change, too.")] = False,
@@ -221,7 +189,6 @@ def diff(
     from chipwise import api
     from chipwise.present import output as present
 
-    present.formats(output, "table", "json")
     changes = api.bench.diff(before, after, fail_above=fail_above)
     if output == "table":
         present.emit(changes.blocks(every), out)
@@ -234,9 +201,7 @@ def diff(
 @app.command("roofline", epilog=ROOFLINE_EXAMPLES)
 def roofline(
     file: FileArg,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it, as .svg or .png.", show_default=False)
-    ] = None,
+    plot: Annotated[Path | None, option("--plot", "FILE", "Draw it, as .svg or .png.")] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -247,5 +212,4 @@ def roofline(
     from chipwise import api
     from chipwise.present import output as present
 
-    present.formats(output, "table", "json")
     present.show(api.bench.roofline(file, plot=plot), output, out)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import OutFile, TableJson
 
 EXAMPLES = """\b
@@ -20,52 +19,20 @@ Examples:
   chipwise calibrate bench card.json --chip rtx-4090 --folder calibration
 """
 
-app = typer.Typer(
-    name="calibrate",
-    help="Let measurements correct the predictions.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback()
-def _group() -> None:
-    """Let measurements correct the predictions."""
+app = group("calibrate", "Let measurements correct the predictions.", EXAMPLES)
 
 
 @app.command("bench", epilog=BENCH_EXAMPLES)
 def bench(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Bench files of one chip.", show_default=False)
-    ],
+    files: Annotated[list[Path], argument("FILE...", "Bench files of one chip.")],
     framework: Annotated[
-        str | None,
-        typer.Option(
-            "--framework",
-            metavar="NAME",
-            help="Only that framework's points; default: all in the files.",
-            show_default=False,
-        ),
+        str | None, option("--framework", "NAME", "Only that framework's points; default: all in the files.")
     ] = None,
     chip: Annotated[
-        str,
-        typer.Option(
-            "--chip",
-            metavar="NAME",
-            help="The catalog's name of the chip, where the file doesn't say.",
-            show_default=False,
-        ),
+        str, option("--chip", "NAME", "The catalog's name of the chip, where the file doesn't say.", show_default=False)
     ] = "",
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--folder",
-            metavar="FOLDER",
-            help="Where to keep the calibration; default: your data folder.",
-            show_default=False,
-        ),
+        Path | None, option("--folder", "FOLDER", "Where to keep the calibration; default: your data folder.")
     ] = None,
     output: TableJson = "table",
     out: OutFile = None,
@@ -76,10 +43,9 @@ def bench(
     those of points left out of the fit. Runs on several machines, taken together, even out how fast their hosts were.
     """
     from chipwise.calibrate.measured import calibrate_bench
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
     from chipwise.present.progress import progress
 
-    formats(output, "table", "json")
     with progress("fitting") as shown:
         calibrations = calibrate_bench(files, framework, chip, folder, shown)
     show(calibrations, output, out)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from chipwise.cli.completion import complete_chips, complete_workloads, one_of
+from chipwise.cli.declare import argument, option
 from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJson, with_workload_flags
 from chipwise.verbs import defaults
 
@@ -25,54 +26,27 @@ FAILED = 1  # exit status: some target does not compile, or does not fit
 def check(
     program: Annotated[
         str,
-        typer.Argument(
-            metavar="PROGRAM",
-            autocompletion=complete_workloads,
-            show_default=False,
-            help="package.module:function, file.py:function, a jax.export or StableHLO file, or a workload.",
+        argument(
+            "PROGRAM",
+            "package.module:function, file.py:function, a jax.export or StableHLO file, or a workload.",
+            complete_workloads,
         ),
     ],
     on: Annotated[
-        str,
-        typer.Option(
-            "--on",
-            metavar="LIST",
-            help="Chips and how many, separated by commas: v5e:4x4,v6e:8,h100:8.",
-            autocompletion=complete_chips,
-        ),
+        str, option("--on", "LIST", "Chips and how many, separated by commas: v5e:4x4,v6e:8,h100:8.", complete_chips)
     ],
     options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option", metavar="KEY=VALUE", help="An option for the compiler; repeatable.", show_default=False
-        ),
+        list[str] | None, option("--option", "KEY=VALUE", "An option for the compiler; repeatable.")
     ] = None,
     axes: Annotated[
-        str | None,
-        typer.Option(
-            "--axes",
-            metavar="AXES",
-            help="The mesh, in place of the program's own: data=4,model=2.",
-            show_default=False,
-        ),
+        str | None, option("--axes", "AXES", "The mesh, in place of the program's own: data=4,model=2.")
     ] = None,
     choices: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--choose",
-            metavar="KEY=VALUE",
-            help="A keyword for the program's function; repeatable.",
-            show_default=False,
-        ),
+        list[str] | None, option("--choose", "KEY=VALUE", "A keyword for the program's function; repeatable.")
     ] = None,
     sizes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--size",
-            metavar="NAME=N",
-            help="The size of a dimension an exported file leaves open; repeatable.",
-            show_default=False,
-        ),
+        option("--size", "NAME=N", "The size of a dimension an exported file leaves open; repeatable."),
     ] = None,
     torch: Annotated[
         bool | None,
@@ -83,52 +57,22 @@ def check(
         ),
     ] = None,
     layout: Annotated[
-        str | None,
-        typer.Option(
-            "--layout",
-            metavar="AXES",
-            help="How a workload is split: fsdp=8,tp=2; default: the best.",
-            show_default=False,
-        ),
+        str | None, option("--layout", "AXES", "How a workload is split: fsdp=8,tp=2; default: the best.")
     ] = None,
     mode: Annotated[
-        str,
-        typer.Option(
-            "--mode",
-            metavar="NAME",
-            help="Of a workload: train, prefill or decode.",
-            autocompletion=one_of("train", "prefill", "decode"),
-        ),
+        str, option("--mode", "NAME", "Of a workload: train, prefill or decode.", one_of("train", "prefill", "decode"))
     ] = defaults.MODE,
-    breakdown: Annotated[
-        int, typer.Option("--breakdown", metavar="N", help="Lines in each breakdown.", min=1, max=1000)
-    ] = 8,
+    breakdown: Annotated[int, option("--breakdown", "N", "Lines in each breakdown.", min=1, max=1000)] = 8,
     tune: Annotated[bool, typer.Option("--tune", help="Search options and choices that make it faster.")] = False,
-    tune_limit: Annotated[
-        int, typer.Option("--tune-limit", metavar="N", help="Compiles of a search, per target.", min=1, max=1000)
-    ] = 24,
+    tune_limit: Annotated[int, option("--tune-limit", "N", "Compiles of a search, per target.", min=1, max=1000)] = 24,
     limit_seconds: Annotated[
-        str | None,
-        typer.Option(
-            "--limit-seconds",
-            metavar="TIME",
-            help="Stop a compile after it: 600, 20min; default: 30min.",
-            show_default=False,
-        ),
+        str | None, option("--limit-seconds", "TIME", "Stop a compile after it: 600, 20min; default: 30min.")
     ] = None,
     limit_memory: Annotated[
         str | None,
-        typer.Option(
-            "--limit-memory",
-            metavar="GIB",
-            help="Stop a compile that takes more of this machine; default: 80 % of it.",
-            show_default=False,
-        ),
+        option("--limit-memory", "GIB", "Stop a compile that takes more of this machine; default: 80 % of it."),
     ] = None,
-    dump: Annotated[
-        Path | None,
-        typer.Option("--dump", metavar="DIR", help="Write each target's optimized module there.", show_default=False),
-    ] = None,
+    dump: Annotated[Path | None, option("--dump", "DIR", "Write each target's optimized module there.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Compile again, and keep nothing.")] = False,
     flags: Flags = NO_FLAGS,
     output: TableJson = "table",
@@ -141,10 +85,9 @@ def check(
     their compiler is missing here, 2 for input that can't be used, or if no target's compiler is here.
     """
     from chipwise import api
-    from chipwise.present.output import emit, formats, show
+    from chipwise.present.output import emit, show
     from chipwise.present.progress import target_stages
 
-    formats(output, "table", "json")
     with target_stages("checking") as stage:
         report = api.check(
             program,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from chipwise.cli.completion import complete_chips
+from chipwise.cli.declare import argument
 from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJsonCsv
 
 EXAMPLES = """\b
@@ -19,12 +18,7 @@ Examples:
 
 
 def chips(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[CHIP]", help="Show everything about one chip.", autocompletion=complete_chips, show_default=False
-        ),
-    ] = None,
+    name: Annotated[str | None, argument("[CHIP]", "Show everything about one chip.", complete_chips)] = None,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: TableJsonCsv = "table",
@@ -36,7 +30,6 @@ def chips(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
 
-    formats(output, "table", "json", "csv")
     show(api.chips(name, knowledge=Knowledge.default(prices, fx)), output, out)

@@ -54,11 +54,10 @@ def compare(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
-    formats(output, "table", "json", "csv")
     known = Knowledge.default(prices, fx)
     work = read_any(workload, flags)
     with progress("comparing") as shown:

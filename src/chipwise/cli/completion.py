@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -10,21 +10,12 @@ def complete_chips(incomplete: str) -> list[str]:
     """Chip names that begin with what was typed; after a comma, the next of a list."""
     from chipwise.catalog import load
 
-    done, comma, last = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in load().chips if name.startswith(last.lower())]
+    return _next_of(load().chips, incomplete)
 
 
 def complete_workloads(incomplete: str) -> list[str]:
     """Known models and workload files that begin with what was typed."""
-    from chipwise.workload import preset_names
-
-    names = [name for name in preset_names() if name.startswith(incomplete.lower())]
-    folder = Path(incomplete).parent if "/" in incomplete else Path()
-    try:
-        files = [str(p) for p in folder.iterdir() if p.is_dir() or p.suffix in (".yaml", ".yml", ".json")]
-    except OSError:
-        files = []
-    return names + [name for name in files if name.startswith(incomplete)]
+    return complete_models(incomplete) + files(".yaml", ".yml", ".json")(incomplete)
 
 
 def complete_models(incomplete: str) -> list[str]:
@@ -45,22 +36,14 @@ def complete_clouds(incomplete: str) -> list[str]:
     """Clouds that begin with what was typed; after a comma, the next of a list."""
     from chipwise.prices import listed
 
-    done, comma, last = incomplete.rpartition(",")
-    return [
-        f"{done}{comma}{name}" for name in sorted({o.cloud for o in listed().offers}) if name.startswith(last.lower())
-    ]
+    return _next_of(sorted({o.cloud for o in listed().offers}), incomplete)
 
 
 def complete_regions(incomplete: str) -> list[str]:
     """Regions that begin with what was typed; after a comma, the next of a list."""
     from chipwise.prices import listed
 
-    done, comma, last = incomplete.rpartition(",")
-    return [
-        f"{done}{comma}{name}"
-        for name in sorted({o.region for o in listed().offers})
-        if name.lower().startswith(last.lower())
-    ]
+    return _next_of(sorted({o.region for o in listed().offers}), incomplete)
 
 
 def complete_offers(incomplete: str) -> list[str]:
@@ -85,6 +68,25 @@ def complete_assumptions(incomplete: str) -> list[str]:
     return [f"{name}=" for name in economics().table if name.startswith(incomplete.lower())]
 
 
+def complete_policies(incomplete: str) -> list[str]:
+    """Policies that begin with what was typed."""
+    from chipwise.route.policies import policy_names
+
+    return [name for name in policy_names() if name.startswith(incomplete.lower())]
+
+
+def complete_policy_list(incomplete: str) -> list[str]:
+    """Policies that begin with what was typed; after a comma, the next of a list."""
+    from chipwise.route.policies import policy_names
+
+    return _next_of(policy_names(), incomplete)
+
+
+def _next_of(names: Iterable[str], incomplete: str) -> list[str]:
+    done, comma, last = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in names if name.lower().startswith(last.lower())]
+
+
 def one_of(*words: str) -> Callable[[str], list[str]]:
     """Completes to a fixed list of words."""
 
@@ -92,3 +94,20 @@ def one_of(*words: str) -> Callable[[str], list[str]]:
         return [word for word in words if word.startswith(incomplete.lower())]
 
     return complete
+
+
+def files(*suffixes: str) -> Callable[[str], list[str]]:
+    """Completes to folders, and to files whose names end so."""
+
+    def complete(incomplete: str) -> list[str]:
+        folder = Path(incomplete).parent if "/" in incomplete else Path()
+        try:
+            names = [str(p) for p in folder.iterdir() if p.is_dir() or p.suffix in suffixes]
+        except OSError:
+            return []
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+complete_yaml = files(".yaml", ".yml")

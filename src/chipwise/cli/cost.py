@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from chipwise.cli.completion import complete_chips, complete_clouds, complete_offers, complete_regions, one_of
+from chipwise.cli.declare import option
 from chipwise.cli.options import (
-    BILL_FORMATS,
     NO_FLAGS,
     BillFormat,
     BudgetOpt,
@@ -41,122 +39,52 @@ Examples:
 @with_any_flags
 def cost(
     workload: WorkloadArg,
-    on: Annotated[
-        str,
-        typer.Option(
-            "--on",
-            metavar="LIST",
-            help="Chips, with or without counts: h100:512,v5p:512.",
-            autocompletion=complete_chips,
-            show_default=False,
-        ),
-    ],
+    on: Annotated[str, option("--on", "LIST", "Chips, with or without counts: h100:512,v5p:512.", complete_chips)],
     chips: Annotated[
-        str | None,
-        typer.Option(
-            "--chips",
-            metavar="N",
-            help="So many chips of each where --on says none; default: 64.",
-            show_default=False,
-        ),
+        str | None, option("--chips", "N", "So many chips of each where --on says none; default: 64.")
     ] = None,
     deadline: Annotated[
-        str | None,
-        typer.Option(
-            "--deadline", metavar="TIME", help="The fewest chips that finish within it: 12h, 30d.", show_default=False
-        ),
+        str | None, option("--deadline", "TIME", "The fewest chips that finish within it: 12h, 30d.")
     ] = None,
     budget: BudgetOpt = None,
     pricing: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--pricing",
-            metavar="LIST",
-            help="These pricing models alone: ondemand, 1y, 3y, spot, on-premises.",
-            autocompletion=one_of("ondemand", "1y", "3y", "spot", "on-premises"),
-            show_default=False,
+            "LIST",
+            "These pricing models alone: ondemand, 1y, 3y, spot, on-premises.",
+            one_of("ondemand", "1y", "3y", "spot", "on-premises"),
         ),
     ] = None,
     offer: Annotated[
-        str | None,
-        typer.Option(
-            "--offer",
-            metavar="NAME",
-            help="This offer alone: cloud/region/instance.",
-            autocompletion=complete_offers,
-            show_default=False,
-        ),
+        str | None, option("--offer", "NAME", "This offer alone: cloud/region/instance.", complete_offers)
     ] = None,
-    cloud: Annotated[
-        str | None,
-        typer.Option(
-            "--cloud",
-            metavar="NAME",
-            help="Offers of this cloud alone.",
-            autocompletion=complete_clouds,
-            show_default=False,
-        ),
-    ] = None,
-    region: Annotated[
-        str | None,
-        typer.Option(
-            "--region",
-            metavar="NAME",
-            help="Offers in this region alone.",
-            autocompletion=complete_regions,
-            show_default=False,
-        ),
-    ] = None,
+    cloud: Annotated[str | None, option("--cloud", "NAME", "Offers of this cloud alone.", complete_clouds)] = None,
+    region: Annotated[str | None, option("--region", "NAME", "Offers in this region alone.", complete_regions)] = None,
     utilization: UtilizationOpt = None,
-    years: Annotated[
-        float, typer.Option("--years", metavar="N", help="Years that servers are owned.")
-    ] = defaults.YEARS,
+    years: Annotated[float, option("--years", "N", "Years that servers are owned.")] = defaults.YEARS,
     site: SiteOpt = None,
-    energy_price: Annotated[
-        float | None, typer.Option("--energy-price", metavar="USD", help="US dollars a kWh there.", show_default=False)
-    ] = None,
+    energy_price: Annotated[float | None, option("--energy-price", "USD", "US dollars a kWh there.")] = None,
     pue: Annotated[
-        float | None,
-        typer.Option(
-            "--pue", metavar="RATIO", help="Power of the building over that of the servers there.", show_default=False
-        ),
+        float | None, option("--pue", "RATIO", "Power of the building over that of the servers there.")
     ] = None,
     framework: FrameworkOpt = None,
     custom_kernels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--custom-kernels",
-            metavar="N",
-            help="Kernels written by hand: 3 (CUDA), triton:2 or pallas:1.",
-            show_default=False,
-        ),
+        list[str] | None, option("--custom-kernels", "N", "Kernels written by hand: 3 (CUDA), triton:2 or pallas:1.")
     ] = None,
     now_on: Annotated[
-        str | None,
-        typer.Option(
-            "--now-on",
-            metavar="CHIP",
-            help="Where the program runs today; default: an NVIDIA GPU.",
-            autocompletion=complete_chips,
-            show_default=False,
-        ),
+        str | None, option("--now-on", "CHIP", "Where the program runs today; default: an NVIDIA GPU.", complete_chips)
     ] = None,
     check: Annotated[
-        Path | None,
-        typer.Option(
-            "--check", metavar="FILE", help="What `chipwise check -o json` found of the program.", show_default=False
-        ),
+        Path | None, option("--check", "FILE", "What `chipwise check -o json` found of the program.")
     ] = None,
     runs: Annotated[
-        float, typer.Option("--runs", metavar="N", help="Runs (months of a service) that share the migration effort.")
+        float, option("--runs", "N", "Runs (months of a service) that share the migration effort.")
     ] = defaults.RUNS,
-    epochs: Annotated[
-        float | None,
-        typer.Option("--epochs", metavar="N", help="Passes over the training data in a run.", show_default=False),
-    ] = None,
+    epochs: Annotated[float | None, option("--epochs", "N", "Passes over the training data in a run.")] = None,
     assumptions: SetOpt = None,
-    draws: Annotated[int, typer.Option("--draws", metavar="N", help="Draws behind the ranges.")] = defaults.DRAWS,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the draws.")] = 0,
+    draws: Annotated[int, option("--draws", "N", "Draws behind the ranges.")] = defaults.DRAWS,
+    seed: Annotated[int, option("--seed", "N", "Of the draws.")] = 0,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
@@ -173,11 +101,10 @@ def cost(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
-    from chipwise.present.output import emit_csv, formats, show
+    from chipwise.present.output import emit_csv, show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
-    formats(output, *BILL_FORMATS)
     known = Knowledge.default(prices, fx, assumptions, seed=seed)
     work = read_any(workload, flags)
     with progress("costing") as shown:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from chipwise.cli.declare import option
 from chipwise.cli.options import OutFile, TableJson
 
 EXAMPLES = """\b
@@ -20,12 +21,10 @@ MISSING = 1  # exit status: something required is not usable
 def doctor(
     require: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--require",
-            metavar="LIST",
-            help="Leave with 1 unless these are usable: tpu, gpu, torch, export. Of those, what this platform can "
-            "have.",
-            show_default=False,
+            "LIST",
+            "Leave with 1 unless these are usable: tpu, gpu, torch, export. Of those, what this platform can have.",
         ),
     ] = None,
     output: TableJson = "table",
@@ -37,9 +36,8 @@ def doctor(
     it, the ways out.
     """
     from chipwise.compiled.doctor import diagnose
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
 
-    formats(output, "table", "json")
     diagnosis = diagnose(require)
     show(diagnosis, output, out)
     for state in diagnosis.impossible:

@@ -7,13 +7,9 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.options import (
-    BILL_FORMATS,
-    BillFormat,
-    FxOpt,
-    OutFile,
-    PricesOpt,
-)
+from chipwise.cli.completion import complete_yaml
+from chipwise.cli.declare import argument, group, option
+from chipwise.cli.options import BillFormat, FxOpt, OutFile, PricesOpt
 from chipwise.verbs import defaults
 
 EXAMPLES = """\b
@@ -29,47 +25,19 @@ Examples:
   chipwise fleet plan examples/fleet/mixed.yaml --prices own.csv -o focus --out bill.csv
 """
 
-app = typer.Typer(
-    name="fleet",
-    help="Plan what to rent and buy over time.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback()
-def fleet() -> None:
-    """Plan what to rent and buy over time."""
-
-
-def complete_demands(incomplete: str) -> list[str]:
-    """YAML files that begin with what was typed."""
-    folder = Path(incomplete).parent if "/" in incomplete else Path()
-    try:
-        files = [str(p) for p in folder.iterdir() if p.is_dir() or p.suffix in (".yaml", ".yml")]
-    except OSError:
-        return []
-    return [name for name in files if name.startswith(incomplete)]
+app = group("fleet", "Plan what to rent and buy over time.", EXAMPLES)
 
 
 @app.command("plan", epilog=PLAN_EXAMPLES)
 def plan(
     demand: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DEMAND",
-            help="A demand file (YAML): workloads over time, offers, limits.",
-            autocompletion=complete_demands,
-            show_default=False,
-        ),
+        Path, argument("DEMAND", "A demand file (YAML): workloads over time, offers, limits.", complete_yaml)
     ],
     gap: Annotated[
-        float, typer.Option("--gap", metavar="SHARE", help="Stop once no plan can be cheaper by more than this share.")
+        float, option("--gap", "SHARE", "Stop once no plan can be cheaper by more than this share.")
     ] = defaults.GAP,
     time_limit: Annotated[
-        str, typer.Option("--time-limit", metavar="TIME", help="Most time for each plan that is solved: 60s, 5min.")
+        str, option("--time-limit", "TIME", "Most time for each plan that is solved: 60s, 5min.")
     ] = defaults.TIME_LIMIT,
     cautious: Annotated[
         bool, typer.Option("--cautious", help="Plan by the bad end of every prediction's interval.")
@@ -81,12 +49,7 @@ def plan(
             help="Solve again with demand and prices 20 % up and down, and by the bad end of all intervals.",
         ),
     ] = True,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw chips and dollars over time, as .svg or .png.", show_default=False
-        ),
-    ] = None,
+    plot: Annotated[Path | None, option("--plot", "FILE", "Draw chips and dollars over time, as .svg or .png.")] = None,
     prices: PricesOpt = None,
     fx: FxOpt = None,
     output: BillFormat = "table",
@@ -102,10 +65,9 @@ def plan(
     from chipwise import api
     from chipwise.knowledge import Knowledge
     from chipwise.present import plots
-    from chipwise.present.output import emit_csv, formats, show
+    from chipwise.present.output import emit_csv, show
     from chipwise.present.progress import progress
 
-    formats(output, *BILL_FORMATS)
     if plot is not None:
         plots.ready(plot)
     known = Knowledge.default(prices, fx)

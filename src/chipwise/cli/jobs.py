@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.completion import one_of
+from chipwise.cli.completion import complete_policies, complete_yaml, one_of
+from chipwise.cli.declare import argument, group, option, output_format
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
 from chipwise.cli.pools import complete_pools
-from chipwise.cli.router import LedgerOpt, PoolsFile, complete_policies, complete_yaml
+from chipwise.cli.router import LedgerOpt, PoolsFile
 from chipwise.route.names import JOB_STATES
 
 EXAMPLES = """\b
@@ -54,47 +55,21 @@ Examples:
 """
 ENDED_OTHERWISE, TIMED_OUT = 1, 124  # 124: as timeout(1) leaves
 
-app = typer.Typer(
-    name="jobs",
-    help="Submit jobs, see where they stand and why.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
-Id = Annotated[str, typer.Argument(metavar="ID", help="The number of a job.", show_default=False)]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Numbers of jobs.", show_default=False)]
-
-
-@app.callback()
-def jobs() -> None:
-    """Submit jobs, see where they stand and why."""
+app = group("jobs", "Submit jobs, see where they stand and why.", EXAMPLES)
+Id = Annotated[str, argument("ID", "The number of a job.")]
+Ids = Annotated[list[str], argument("ID...", "Numbers of jobs.")]
 
 
 @app.command("render", epilog=RENDER_EXAMPLES)
 def render(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A job file (YAML).", autocompletion=complete_yaml, show_default=False),
-    ],
+    file: Annotated[Path, argument("FILE", "A job file (YAML).", complete_yaml)],
     pools: PoolsFile,
     pool: Annotated[
         str | None,
-        typer.Option(
-            "--pool",
-            metavar="NAME",
-            help="Only in this pool; default: in all where the job can run.",
-            autocompletion=complete_pools,
-            show_default=False,
-        ),
+        option("--pool", "NAME", "Only in this pool; default: in all where the job can run.", complete_pools),
     ] = None,
-    variant: Annotated[
-        str | None, typer.Option("--variant", metavar="NAME", help="Only as this variant.", show_default=False)
-    ] = None,
-    output: Annotated[
-        str,
-        typer.Option("-o", "--output", metavar="FORMAT", help="text or json.", autocompletion=one_of("text", "json")),
-    ] = "text",
+    variant: Annotated[str | None, option("--variant", "NAME", "Only as this variant.")] = None,
+    output: Annotated[str, output_format("text or json.", "text", "json")] = "text",
     out: OutFile = None,
 ) -> None:
     """Show what each backend would be asked for: a batch script, an object for Kubernetes, an actor of Ray, a process.
@@ -108,7 +83,6 @@ def render(
     from chipwise.route import render as room
     from chipwise.route.load import load_jobs, read_pools
 
-    present.formats(output, "text", "json")
     now = time.time()
     read = read_pools(pools)
     jobs = load_jobs(file, now)
@@ -123,24 +97,14 @@ def render(
 @app.command("submit", epilog=SUBMIT_EXAMPLES)
 def submit(
     files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="Job files (YAML); several jobs a file under `jobs:`.",
-            autocompletion=complete_yaml,
-            show_default=False,
-        ),
+        list[Path], argument("FILE...", "Job files (YAML); several jobs a file under `jobs:`.", complete_yaml)
     ],
     pools: PoolsFile,
     ledger: LedgerOpt = "",
     policy: Annotated[
         str | None,
-        typer.Option(
-            "--policy",
-            metavar="NAME",
-            help="Say where this policy would send it first. Default: the router's.",
-            autocompletion=complete_policies,
-            show_default=False,
+        option(
+            "--policy", "NAME", "Say where this policy would send it first. Default: the router's.", complete_policies
         ),
     ] = None,
     compile_: Annotated[
@@ -159,7 +123,6 @@ def submit(
     from chipwise.present import output as present
     from chipwise.present.progress import progress
 
-    present.formats(output, "table", "json")
     check_writable(out)
     with progress("jobs submit") as line:
         submission = api.submit(files, pools, ledger=ledger, policy=policy, compile=compile_, progress=line)
@@ -170,22 +133,11 @@ def submit(
 def list_(
     ledger: LedgerOpt = "",
     state: Annotated[
-        str | None,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            help=f"Only {', '.join(JOB_STATES)} ones.",
-            autocompletion=one_of(*JOB_STATES),
-            show_default=False,
-        ),
+        str | None, option("--state", "STATE", f"Only {', '.join(JOB_STATES)} ones.", one_of(*JOB_STATES))
     ] = None,
-    owner: Annotated[
-        str | None, typer.Option("--owner", metavar="NAME", help="Only of this owner.", show_default=False)
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Only of this name.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The newest so many.")] = 100,
+    owner: Annotated[str | None, option("--owner", "NAME", "Only of this owner.")] = None,
+    name: Annotated[str | None, option("--name", "NAME", "Only of this name.")] = None,
+    limit: Annotated[int, option("--limit", "N", "The newest so many.", min=1)] = 100,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -193,7 +145,6 @@ def list_(
     from chipwise.present import output as present
     from chipwise.route.job_view import list_jobs
 
-    present.formats(output, "table", "json", "csv")
     present.show(list_jobs(ledger, state, owner, name, limit), output, out)
 
 
@@ -203,7 +154,6 @@ def show(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: OutF
     from chipwise.present import output as present
     from chipwise.route.job_view import show_job
 
-    present.formats(output, "table", "json")
     present.show(show_job(ledger, job), output, out)
 
 
@@ -213,7 +163,6 @@ def explain(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: O
     from chipwise.present import output as present
     from chipwise.route.explain_job import explain_job
 
-    present.formats(output, "table", "json")
     present.show(explain_job(ledger, job), output, out)
 
 
@@ -233,10 +182,7 @@ def retry(jobs: Ids, ledger: LedgerOpt = "", output: TableJson = "table", out: O
 def wait(
     jobs: Ids,
     ledger: LedgerOpt = "",
-    timeout: Annotated[
-        str | None,
-        typer.Option("--timeout", metavar="TIME", help="Leave with 124 after so long: 90s, 12h.", show_default=False),
-    ] = None,
+    timeout: Annotated[str | None, option("--timeout", "TIME", "Leave with 124 after so long: 90s, 12h.")] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -246,7 +192,6 @@ def wait(
     from chipwise.route.job_view import wait_for_jobs
     from chipwise.units import parse_duration
 
-    present.formats(output, "table", "json")
     seconds = None if timeout is None else parse_duration(timeout, "--timeout")
     with progress("jobs wait") as line:
         waited = wait_for_jobs(ledger, jobs, seconds, lambda done: line(done, len(jobs), "are over"))
@@ -262,6 +207,5 @@ def _change(change: str, jobs: list[str], ledger: str, output: str, out: Path | 
     from chipwise.present import output as present
     from chipwise.route.job_view import change_jobs
 
-    present.formats(output, "table", "json")
     check_writable(out)
     present.show(change_jobs(ledger, change, jobs), output, out)

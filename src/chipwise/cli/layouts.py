@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from chipwise.cli.completion import complete_chips
+from chipwise.cli.declare import option
 from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJsonCsv, WorkloadArg, with_workload_flags
 from chipwise.verbs import defaults
 
@@ -21,18 +20,8 @@ Examples:
 @with_workload_flags
 def layouts(
     workload: WorkloadArg,
-    on: Annotated[
-        str,
-        typer.Option(
-            "--on",
-            metavar="CHIPS",
-            help="Chips and how many: h100:512, v5e:8x8, v5p-128.",
-            autocompletion=complete_chips,
-        ),
-    ],
-    top: Annotated[
-        int, typer.Option("--top", metavar="N", help="Layouts to show.", min=1, max=1000)
-    ] = defaults.LAYOUTS,
+    on: Annotated[str, option("--on", "CHIPS", "Chips and how many: h100:512, v5e:8x8, v5p-128.", complete_chips)],
+    top: Annotated[int, option("--top", "N", "Layouts to show.", min=1, max=1000)] = defaults.LAYOUTS,
     flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -42,8 +31,7 @@ def layouts(
     Shows the best layouts, the Pareto front of time against memory, and why others were refused.
     """
     from chipwise import api
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
     from chipwise.workload.read import read_workload
 
-    formats(output, "table", "json", "csv")
     show(api.layouts(read_workload(workload, flags), on, top=top), output, out)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from chipwise.cli.completion import complete_models
+from chipwise.cli.declare import argument
 from chipwise.cli.options import OutFile, TableJsonCsv
 
 EXAMPLES = """\b
@@ -21,12 +20,7 @@ Examples:
 def models(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Only models with this in their name or in another name they have.",
-            autocompletion=complete_models,
-            show_default=False,
-        ),
+        argument("[NAME]", "Only models with this in their name or in another name they have.", complete_models),
     ] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -36,7 +30,6 @@ def models(
     Any of these names is a WORKLOAD for compare, predict and layouts, together with flags such as --batch.
     """
     from chipwise import api
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
 
-    formats(output, "table", "json", "csv")
     show(api.models(name), output, out)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from chipwise.cli.completion import one_of
+from chipwise.cli.declare import argument, option
 from chipwise.cli.options import OutFile, TableJson
 from chipwise.verbs import defaults
 
@@ -23,53 +24,34 @@ Examples:
 def numerics(
     program: Annotated[
         str,
-        typer.Argument(
-            metavar="PROGRAM",
-            help="char-transformer, digits-cnn, or a Python file (JAX or PyTorch).",
-            autocompletion=one_of("char-transformer", "digits-cnn"),
-            show_default=False,
+        argument(
+            "PROGRAM",
+            "char-transformer, digits-cnn, or a Python file (JAX or PyTorch).",
+            one_of("char-transformer", "digits-cnn"),
         ),
     ],
     precisions: Annotated[
-        str,
-        typer.Option(
-            "--precisions", metavar="LIST", help="Some of fp32, bf16, fp16, fp8; fp32 is always the reference."
-        ),
+        str, option("--precisions", "LIST", "Some of fp32, bf16, fp16, fp8; fp32 is always the reference.")
     ] = defaults.PRECISIONS,
-    seeds: Annotated[
-        int | None,
-        typer.Option("--seeds", metavar="N", help="Seeds trained in each precision; default: 5.", show_default=False),
-    ] = None,
+    seeds: Annotated[int | None, option("--seeds", "N", "Seeds trained in each precision; default: 5.")] = None,
     steps: Annotated[
-        int | None,
-        typer.Option(
-            "--steps", metavar="N", help="Steps of each run; default: the program's own, or 100.", show_default=False
-        ),
+        int | None, option("--steps", "N", "Steps of each run; default: the program's own, or 100.")
     ] = None,
     framework: Annotated[
         str | None,
-        typer.Option(
-            "--framework",
-            metavar="NAME",
-            help="torch or jax, where a program comes in both.",
-            autocompletion=one_of("torch", "jax"),
-            show_default=False,
-        ),
+        option("--framework", "NAME", "torch or jax, where a program comes in both.", one_of("torch", "jax")),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="3 seeds of 40 steps, where not given.")] = False,
     loss_scale: Annotated[
-        float, typer.Option("--loss-scale", metavar="S", help="Scale of fp16 with static loss scaling.")
+        float, option("--loss-scale", "S", "Scale of fp16 with static loss scaling.")
     ] = defaults.LOSS_SCALE,
     margin: Annotated[
-        float, typer.Option("--margin", metavar="SHARE", help="How much more final loss still counts as the same.")
+        float, option("--margin", "SHARE", "How much more final loss still counts as the same.")
     ] = defaults.MARGIN,
     emulate: Annotated[
         bool, typer.Option("--emulate", help="Round in software even where the hardware has the precision.")
     ] = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the curves to a .png or .svg.", show_default=False),
-    ] = None,
+    plot: Annotated[Path | None, option("--plot", "FILE", "Draw the curves to a .png or .svg.")] = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -80,10 +62,9 @@ def numerics(
     precision is emulated by rounding.
     """
     from chipwise import api
-    from chipwise.present.output import formats, ready, show
+    from chipwise.present.output import ready, show
     from chipwise.present.progress import progress
 
-    formats(output, "table", "json")
     ready(out)
     with progress("training") as line:
         study = api.numerics(

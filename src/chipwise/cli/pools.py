@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
-from chipwise.cli.router import LedgerOpt, complete_yaml
+from chipwise.cli.router import LedgerOpt, PoolsOpt
 
 if TYPE_CHECKING:
     from chipwise.route.load import Pools
@@ -25,14 +26,7 @@ Examples:
   chipwise pools resume v5e --pools examples/pools/local.yaml
 """
 
-app = typer.Typer(
-    name="pools",
-    help="List pools with their free capacity, and drain them.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
+app = group("pools", "List pools with their free capacity, and drain them.", EXAMPLES)
 
 
 def complete_pools(context: typer.Context, incomplete: str) -> list[str]:
@@ -49,21 +43,7 @@ def complete_pools(context: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-PoolsOpt = Annotated[
-    Path | None,
-    typer.Option(
-        "--pools",
-        metavar="FILE",
-        envvar="CHIPWISE_POOLS",
-        show_envvar=False,
-        show_default=False,
-        help="The pools file (YAML; CHIPWISE_POOLS).",
-        autocompletion=complete_yaml,
-    ),
-]
-PoolName = Annotated[
-    str, typer.Argument(metavar="NAME", help="A pool of the file.", autocompletion=complete_pools, show_default=False)
-]
+PoolName = Annotated[str, argument("NAME", "A pool of the file.", complete_pools)]
 
 
 @app.callback(invoke_without_command=True)
@@ -82,7 +62,6 @@ def pools(
     from chipwise.present.progress import progress
     from chipwise.route.pool_view import list_pools
 
-    present.formats(output, "table", "json", "csv")
     read = _read(pools)
     with progress("pools") as line:
         line.say("pools: asking the backends")
@@ -93,9 +72,7 @@ def pools(
 @app.command("drain", epilog=DRAIN_EXAMPLES)
 def drain(
     name: PoolName,
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why, for `jobs explain`.", show_default=False)
-    ],
+    reason: Annotated[str, option("--reason", "TEXT", "Why, for `jobs explain`.")],
     pools: PoolsOpt = None,
     ledger: LedgerOpt = "",
     output: TableJson = "table",
@@ -106,7 +83,6 @@ def drain(
     from chipwise.present import output as present
     from chipwise.route.pool_view import drain_pool
 
-    present.formats(output, "table", "json")
     check_writable(out)
     present.show(drain_pool(_read(pools), name, reason, ledger), output, out)
 
@@ -120,7 +96,6 @@ def resume(
     from chipwise.present import output as present
     from chipwise.route.pool_view import resume_pool
 
-    present.formats(output, "table", "json")
     check_writable(out)
     present.show(resume_pool(_read(pools), name, ledger), output, out)
 

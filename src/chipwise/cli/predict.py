@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from chipwise.cli.completion import complete_chips
+from chipwise.cli.declare import option
 from chipwise.cli.options import (
     NO_FLAGS,
     EvidenceOpt,
@@ -33,23 +34,9 @@ Examples:
 @with_workload_flags
 def predict(
     workload: WorkloadArg,
-    on: Annotated[
-        str,
-        typer.Option(
-            "--on",
-            metavar="CHIPS",
-            help="Chips and how many: h100:64, v5e:8x8, v5p-128.",
-            autocompletion=complete_chips,
-        ),
-    ],
+    on: Annotated[str, option("--on", "CHIPS", "Chips and how many: h100:64, v5e:8x8, v5p-128.", complete_chips)],
     layout: Annotated[
-        str | None,
-        typer.Option(
-            "--layout",
-            metavar="AXES",
-            help="How the work is split: fsdp=128 or tp=8,pp=4,mbs=1. Default: the best.",
-            show_default=False,
-        ),
+        str | None, option("--layout", "AXES", "How the work is split: fsdp=128 or tp=8,pp=4,mbs=1. Default: the best.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how the number comes about.")] = False,
     flags: Flags = NO_FLAGS,
@@ -66,11 +53,10 @@ def predict(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
-    from chipwise.present.output import emit, formats, show
+    from chipwise.present.output import emit, show
     from chipwise.present.progress import stages
     from chipwise.workload.read import read_workload
 
-    formats(output, "table", "json")
     known = Knowledge.default(prices, fx)
     work = read_workload(workload, flags)
     with stages(f"compiling for {on}") as stage:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chipwise.cli.completion import complete_chips, complete_clouds, complete_regions, one_of
+from chipwise.cli.declare import group, option
 from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJson, TableJsonCsv
 
 if TYPE_CHECKING:
@@ -40,26 +41,12 @@ Examples:
 """
 TERMS = ("ondemand", "spot", "1y", "3y")
 
-app = typer.Typer(
-    name="prices",
-    help="List prices per chip-hour, and read your own.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
-importing = typer.Typer(
-    name="import",
-    help="Make a file of own prices from another.",
-    epilog=IMPORT_EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
+app = group("prices", "List prices per chip-hour, and read your own.", EXAMPLES)
+importing = group("import", "Make a file of own prices from another.", IMPORT_EXAMPLES)
 app.add_typer(importing, name="import")
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)]
-OwnFile = Annotated[Path, typer.Option("--out", metavar="FILE", help="The file of own prices to write.")]
+OwnFile = Annotated[Path, option("--out", "FILE", "The file of own prices to write.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -67,42 +54,19 @@ def prices(
     context: typer.Context,
     on: Annotated[
         str | None,
-        typer.Option(
-            "--on",
-            metavar="LIST",
-            help="Chips, such as v5p,h100. Default: all, the cheapest of each cloud.",
-            autocompletion=complete_chips,
-            show_default=False,
-        ),
+        option("--on", "LIST", "Chips, such as v5p,h100. Default: all, the cheapest of each cloud.", complete_chips),
     ] = None,
-    cloud: Annotated[
-        str | None,
-        typer.Option(
-            "--cloud",
-            metavar="LIST",
-            help="Only these clouds: gcp,aws.",
-            autocompletion=complete_clouds,
-            show_default=False,
-        ),
-    ] = None,
+    cloud: Annotated[str | None, option("--cloud", "LIST", "Only these clouds: gcp,aws.", complete_clouds)] = None,
     region: Annotated[
-        str | None,
-        typer.Option(
-            "--region",
-            metavar="LIST",
-            help="Only these regions: us-central1,us-east-1.",
-            autocompletion=complete_regions,
-            show_default=False,
-        ),
+        str | None, option("--region", "LIST", "Only these regions: us-central1,us-east-1.", complete_regions)
     ] = None,
     pricing: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--pricing",
-            metavar="NAME",
-            help=f"Only offers by this pricing model, ranked by its price: {', '.join(TERMS)}.",
-            autocompletion=one_of(*TERMS),
-            show_default=False,
+            "NAME",
+            f"Only offers by this pricing model, ranked by its price: {', '.join(TERMS)}.",
+            one_of(*TERMS),
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every offer, not the cheapest of each cloud.")] = False,
@@ -118,7 +82,7 @@ def prices(
     from chipwise import api
     from chipwise.errors import InputError
     from chipwise.knowledge import Knowledge
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
 
     if context.invoked_subcommand is not None:
         given = {"--on": on, "--cloud": cloud, "--region": region, "--pricing": pricing, "--prices": prices, "--fx": fx}
@@ -126,16 +90,10 @@ def prices(
             if value:
                 raise InputError(flag, str(value), f"nothing before {context.invoked_subcommand}")
         return
-    formats(output, "table", "json", "csv")
     offers = api.prices(
         on, cloud=cloud, region=region, pricing=pricing, every=every, knowledge=Knowledge.default(prices, fx)
     )
     show(offers, output, out)
-
-
-@importing.callback()
-def _import() -> None:
-    """Make a file of own prices from a SkyPilot catalog or a FOCUS bill."""
 
 
 @importing.command("skypilot", epilog=SKYPILOT_EXAMPLES)
@@ -144,21 +102,18 @@ def skypilot(
     out: OwnFile,
     cloud: Annotated[
         str,
-        typer.Option(
+        option(
             "--cloud",
-            metavar="NAME",
-            help="The cloud, where the folder of the file isn't named after it.",
-            autocompletion=complete_clouds,
+            "NAME",
+            "The cloud, where the folder of the file isn't named after it.",
+            complete_clouds,
             show_default=False,
         ),
     ] = "",
     dated: Annotated[
         str,
-        typer.Option(
-            "--date",
-            metavar="DATE",
-            help="The day of the prices: 2026-08-22. Default: the time of the file.",
-            show_default=False,
+        option(
+            "--date", "DATE", "The day of the prices: 2026-08-22. Default: the time of the file.", show_default=False
         ),
     ] = "",
     output: TableJson = "table",
@@ -168,11 +123,9 @@ def skypilot(
     A region's price is that of its cheapest zone; Google's GPUs get the price of their hosts. Rows that can't be
     used are counted by reason.
     """
-    from chipwise.present.output import formats
     from chipwise.prices import day_of
     from chipwise.prices.skypilot import read_skypilot
 
-    formats(output, "table", "json")
     if dated:
         dated = day_of(dated, "--date")
     _write(read_skypilot(files, cloud.strip().lower(), dated), "skypilot", files, out, output)
@@ -182,12 +135,7 @@ def skypilot(
 def focus(
     files: Files,
     out: OwnFile,
-    years: Annotated[
-        int | None,
-        typer.Option(
-            "--years", metavar="N", help="How long the commitments in the bill run: 1 or 3.", show_default=False
-        ),
-    ] = None,
+    years: Annotated[int | None, option("--years", "N", "How long the commitments in the bill run: 1 or 3.")] = None,
     fx: FxOpt = None,
     output: TableJson = "table",
 ) -> None:
@@ -198,11 +146,9 @@ def focus(
     """
     from chipwise.errors import InputError
     from chipwise.knowledge import exchange_rates
-    from chipwise.present.output import formats
     from chipwise.present.progress import progress
     from chipwise.prices.focus_import import read_focus
 
-    formats(output, "table", "json")
     if years is not None and years not in (1, 3):
         raise InputError("--years", years, "1 or 3")
     with progress("reading") as shown:

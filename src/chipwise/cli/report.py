@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from chipwise.cli.completion import complete_workloads
+from chipwise.cli.declare import argument, option
 from chipwise.cli.options import (
     NO_FLAGS,
     BudgetOpt,
@@ -40,43 +39,25 @@ Examples:
 def report(
     workload: Annotated[
         str,
-        typer.Argument(
-            metavar="WORKLOAD|DEMAND",
-            help="A workload as `compare` takes it, or the demand file of `fleet plan`.",
-            autocompletion=complete_workloads,
-            show_default=False,
+        argument(
+            "WORKLOAD|DEMAND",
+            "A workload as `compare` takes it, or the demand file of `fleet plan`.",
+            complete_workloads,
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="The file to write: its name ends in .html or .pdf.",
-            show_default=False,
-        ),
-    ],
+    out: Annotated[Path, option("--out", "FILE", "The file to write: its name ends in .html or .pdf.")],
     on: ComparedOpt = None,
     chips: ChipsOpt = None,
     deadline: DeadlineOpt = None,
     budget: BudgetOpt = None,
     by: ByOpt = None,
     utilization: UtilizationOpt = None,
-    years: Annotated[
-        float | None,
-        typer.Option("--years", metavar="N", help="Years that servers are owned; default: 3.", show_default=False),
-    ] = None,
+    years: Annotated[float | None, option("--years", "N", "Years that servers are owned; default: 3.")] = None,
     site: SiteOpt = None,
     framework: FrameworkOpt = None,
     assumptions: SetOpt = None,
     time_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--time-limit",
-            metavar="TIME",
-            help="Most time for each plan solved for a demand file; default: 60s.",
-            show_default=False,
-        ),
+        str | None, option("--time-limit", "TIME", "Most time for each plan solved for a demand file; default: 60s.")
     ] = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,

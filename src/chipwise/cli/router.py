@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chipwise.cli.completion import complete_policies, complete_yaml
+from chipwise.cli.declare import group, option
 from chipwise.cli.options import OutFile, TableJson
 
 if TYPE_CHECKING:
@@ -36,62 +38,30 @@ Examples:
   chipwise router status --ledger postgresql://router@db/chipwise -o json
 """
 
-app = typer.Typer(
-    name="router",
-    help="Send the jobs of a ledger to the pools that suit them.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback()
-def router() -> None:
-    """Send the jobs of a ledger to the pools that suit them."""
-
-
-def complete_policies(incomplete: str) -> list[str]:
-    """Policies that begin with what was typed."""
-    from chipwise.route.policies import policy_names
-
-    return [name for name in policy_names() if name.startswith(incomplete.lower())]
-
-
-def complete_yaml(incomplete: str) -> list[str]:
-    """YAML files that begin with what was typed."""
-    folder = Path(incomplete).parent if "/" in incomplete else Path()
-    try:
-        files = [str(p) for p in folder.iterdir() if p.is_dir() or p.suffix in (".yaml", ".yml")]
-    except OSError:
-        return []
-    return [name for name in files if name.startswith(incomplete)]
+app = group("router", "Send the jobs of a ledger to the pools that suit them.", EXAMPLES)
 
 
 LedgerOpt = Annotated[
     str,
-    typer.Option(
+    option(
         "--ledger",
-        metavar="URL",
+        "URL",
+        "The ledger: a file, or postgresql://... (CHIPWISE_LEDGER; default: your own file).",
         envvar="CHIPWISE_LEDGER",
         show_default=False,
         show_envvar=False,
-        help="The ledger: a file, or postgresql://... (CHIPWISE_LEDGER; default: your own file).",
     ),
 ]
-
-PoolsFile = Annotated[
-    Path,
-    typer.Option(
-        "--pools",
-        metavar="FILE",
-        envvar="CHIPWISE_POOLS",
-        show_envvar=False,
-        show_default=False,
-        help="The pools file (YAML; CHIPWISE_POOLS).",
-        autocompletion=complete_yaml,
-    ),
-]
+POOLS = option(
+    "--pools",
+    "FILE",
+    "The pools file (YAML; CHIPWISE_POOLS).",
+    complete_yaml,
+    envvar="CHIPWISE_POOLS",
+    show_envvar=False,
+)
+PoolsFile = Annotated[Path, POOLS]
+PoolsOpt = Annotated[Path | None, POOLS]
 
 
 @app.command("run", epilog=RUN_EXAMPLES)
@@ -99,58 +69,32 @@ def run(
     pools: PoolsFile,
     policy: Annotated[
         str,
-        typer.Option(
+        option(
             "--policy",
-            metavar="NAME",
-            help="How pools are chosen, such as cheapest-within-deadline, or one of your own.",
-            autocompletion=complete_policies,
-            show_default=False,
+            "NAME",
+            "How pools are chosen, such as cheapest-within-deadline, or one of your own.",
+            complete_policies,
         ),
     ],
     ledger: LedgerOpt = "",
-    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between two scheduling passes.")] = "2s",
+    interval: Annotated[str, option("--interval", "TIME", "Between two scheduling passes.")] = "2s",
     lease: Annotated[
-        str,
-        typer.Option(
-            "--lease", metavar="TIME", help="Without a word from this router for so long, another takes over."
-        ),
+        str, option("--lease", "TIME", "Without a word from this router for so long, another takes over.")
     ] = "30s",
     weights: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--weight",
-            metavar="NAME=VALUE",
-            help="A weight of the policy, such as cost=2. Repeatable.",
-            show_default=False,
-        ),
+        list[str] | None, option("--weight", "NAME=VALUE", "A weight of the policy, such as cost=2. Repeatable.")
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(
-            "--metrics",
-            metavar="HOST:PORT",
-            help="Serve /metrics there, for Prometheus. Off loopback a token is needed.",
-            show_default=False,
-        ),
+        option("--metrics", "HOST:PORT", "Serve /metrics there, for Prometheus. Off loopback a token is needed."),
     ] = None,
     token_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--token-file",
-            metavar="FILE",
-            help="The bearer token of /metrics (or CHIPWISE_METRICS_TOKEN).",
-            show_default=False,
-        ),
+        Path | None, option("--token-file", "FILE", "The bearer token of /metrics (or CHIPWISE_METRICS_TOKEN).")
     ] = None,
     keep: Annotated[
-        str,
-        typer.Option(
-            "--keep",
-            metavar="TIME",
-            help="How long folders of attempts stay once their jobs are over; or forever.",
-        ),
+        str, option("--keep", "TIME", "How long folders of attempts stay once their jobs are over; or forever.")
     ] = "30d",
-    once: Annotated[bool, typer.Option("--once", help="Look, decide and act once.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Do one scheduling pass and stop.")] = False,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Leave when no job is open.")] = False,
     output: TableJson = "table",
     out: OutFile = None,
@@ -164,24 +108,22 @@ def run(
     """
     from chipwise.errors import InputError
     from chipwise.io.atomic import check_writable
-    from chipwise.present.output import emit, emit_json, formats
+    from chipwise.present.output import show
     from chipwise.route.ledger import open_ledger
     from chipwise.route.load import read_pools
     from chipwise.route.router.endpoint import read_token
     from chipwise.route.router.service import ServiceOptions
 
-    formats(output, "table", "json")
     check_writable(out)
     options = ServiceOptions.read(policy, interval, lease, keep, weights, once, until_idle)
     if token_file is not None and metrics is None:
         raise InputError("--token-file", str(token_file), "--metrics beside it")
     read, token = read_pools(pools), read_token(token_file)
     with open_ledger(ledger) as book:
-        log = _run(book, read, options, metrics, token, quiet=output == "json" or out is not None)
-        if output == "json":  # what it counts is read from the ledger
-            emit_json(log.record(), out)
-        elif out is not None:
-            emit(log.blocks(), out)
+        quiet = output == "json" or out is not None
+        log = _run(book, read, options, metrics, token, quiet=quiet)
+        if quiet:  # while the ledger is open: what it counts is read from there
+            show(log, output, out)
 
 
 def _run(
@@ -242,5 +184,4 @@ def status(
     from chipwise.present import output as present
     from chipwise.route.router.status import router_status
 
-    present.formats(output, "table", "json")
     present.show(router_status(ledger), output, out)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 from chipwise.present.blocks import ASCII, Block, Text
 from chipwise.present.output import PipeClosed
+from chipwise.present.result import Result
 from chipwise.route.load import Pools
 from chipwise.route.router import Router, TickReport
 from chipwise.units import format_seconds
 
 
-class RouterLog:
+class RouterLog(Result):
     """Lines on stdout, one for each thing that happens; counts for the record at the end."""
+
+    VERB: ClassVar[str] = "router run"
 
     def __init__(self, router: Router, pools: Pools, interval: float, quiet: bool) -> None:
         self.router, self.pools, self.quiet = router, pools, quiet
@@ -34,7 +37,7 @@ class RouterLog:
 
     def assumptions(self) -> list[str]:
         """What the pools file left open."""
-        return list(self.pools.said)
+        return list(self.pools.assumptions)
 
     def say(self, line: str) -> None:
         """One line."""
@@ -86,7 +89,7 @@ class RouterLog:
         )
 
     def record(self) -> dict[str, Any]:
-        """All of it, for machines."""
+        """As JSON has it."""
         return {
             "router": self.router.name,
             "policy": self.router.policy_name,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from chipwise.cli.completion import one_of
+from chipwise.cli.declare import argument
 from chipwise.cli.options import OutFile
 
 EXAMPLES = """\b
@@ -24,10 +23,8 @@ FILES = ("workload", "bench", "demand", "job", "pools")
 def schema(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="[FILE]",
-            help="workload, bench (measurements), demand (of a fleet), job or pools (to route).",
-            autocompletion=one_of(*FILES),
+        argument(
+            "[FILE]", "workload, bench (measurements), demand (of a fleet), job or pools (to route).", one_of(*FILES)
         ),
     ] = "workload",
     out: OutFile = None,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from chipwise.cli.completion import complete_chips, one_of
+from chipwise.cli.declare import group, option
 from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJson, TableJsonCsv, WorkloadArg, with_serving_flags
 from chipwise.serving.limits import DEFAULT_ROUTER, LARGEST, MOST_REPLICAS, MOST_REQUESTS, ROUTERS
 
@@ -32,50 +31,16 @@ Examples:
   chipwise serving capacity examples/bert-serve.yaml --on h200:1 -o csv
 """
 
-app = typer.Typer(
-    name="serving",
-    help="Simulate a served model, and find its largest load.",
-    epilog=EXAMPLES,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-    pretty_exceptions_enable=False,
-)
+app = group("serving", "Simulate a served model, and find its largest load.", EXAMPLES)
 
-OnOpt = Annotated[
-    str,
-    typer.Option(
-        "--on", metavar="CHIPS", help="All chips of the service: h200:8, v5e:2x4.", autocompletion=complete_chips
-    ),
-]
+OnOpt = Annotated[str, option("--on", "CHIPS", "All chips of the service: h200:8, v5e:2x4.", complete_chips)]
 SplitOpt = int | None
-TpOpt = Annotated[
-    SplitOpt,
-    typer.Option(
-        "--tp",
-        metavar="N",
-        help="Tensor parallel chips of a replica. Default: the best split.",
-        min=1,
-        show_default=False,
-    ),
-]
-PpOpt = Annotated[
-    SplitOpt, typer.Option("--pp", metavar="N", help="Pipeline stages of a replica.", min=1, show_default=False)
-]
-DpOpt = Annotated[
-    SplitOpt,
-    typer.Option(
-        "--dp", metavar="N", help="Attention groups of a replica that share its experts.", min=1, show_default=False
-    ),
-]
-EpOpt = Annotated[
-    SplitOpt,
-    typer.Option("--ep", metavar="N", help="Ways that experts are split over tp x dp.", min=1, show_default=False),
-]
+TpOpt = Annotated[SplitOpt, option("--tp", "N", "Tensor parallel chips of a replica. Default: the best split.", min=1)]
+PpOpt = Annotated[SplitOpt, option("--pp", "N", "Pipeline stages of a replica.", min=1)]
+DpOpt = Annotated[SplitOpt, option("--dp", "N", "Attention groups of a replica that share its experts.", min=1)]
+EpOpt = Annotated[SplitOpt, option("--ep", "N", "Ways that experts are split over tp x dp.", min=1)]
 SeedOpt = Annotated[
-    int,
-    typer.Option(
-        "--seed", metavar="N", help="Seed of the requests drawn: the same seed, the same answer.", min=0, max=2**32 - 1
-    ),
+    int, option("--seed", "N", "Seed of the requests drawn: the same seed, the same answer.", min=0, max=2**32 - 1)
 ]
 
 
@@ -89,67 +54,40 @@ def simulate(
     dp: DpOpt = None,
     ep: EpOpt = None,
     replicas: Annotated[
-        int | None,
-        typer.Option(
-            "--replicas",
-            metavar="N",
-            help="Replicas. Default: as many as the chips hold.",
-            min=1,
-            max=MOST_REPLICAS,
-            show_default=False,
-        ),
+        int | None, option("--replicas", "N", "Replicas. Default: as many as the chips hold.", min=1, max=MOST_REPLICAS)
     ] = None,
     disaggregate: Annotated[
-        str | None,
-        typer.Option(
-            "--disaggregate",
-            metavar="P:D",
-            help="P replicas for prefill, D others for decode: 2:6.",
-            show_default=False,
-        ),
+        str | None, option("--disaggregate", "P:D", "P replicas for prefill, D others for decode: 2:6.")
     ] = None,
     router: Annotated[
-        str,
-        typer.Option("--router", metavar="NAME", help=f"One of {', '.join(ROUTERS)}.", autocompletion=one_of(*ROUTERS)),
+        str, option("--router", "NAME", f"One of {', '.join(ROUTERS)}.", one_of(*ROUTERS))
     ] = DEFAULT_ROUTER,
     max_batch: Annotated[
         int | None,
-        typer.Option(
-            "--max-batch",
-            metavar="N",
-            help="Sequences of a replica at once. Default: the stack's own.",
-            min=1,
-            max=LARGEST,
-            show_default=False,
-        ),
+        option("--max-batch", "N", "Sequences of a replica at once. Default: the stack's own.", min=1, max=LARGEST),
     ] = None,
     chunk: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--chunk",
-            metavar="N",
-            help="Tokens of an iteration, prompts are cut to fit. Default: the stack's own.",
+            "N",
+            "Tokens of an iteration, prompts are cut to fit. Default: the stack's own.",
             min=1,
             max=LARGEST,
-            show_default=False,
         ),
     ] = None,
     requests: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--requests",
-            metavar="N",
-            help="Requests to simulate. Default: 10,000; all of a trace or an offline job.",
+            "N",
+            "Requests to simulate. Default: 10,000; all of a trace or an offline job.",
             min=1,
             max=MOST_REQUESTS,
-            show_default=False,
         ),
     ] = None,
     seed: SeedOpt = 0,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw latency against load, as .svg or .png.", show_default=False),
-    ] = None,
+    plot: Annotated[Path | None, option("--plot", "FILE", "Draw latency against load, as .svg or .png.")] = None,
     flags: Flags = NO_FLAGS,
     output: TableJson = "table",
     out: OutFile = None,
@@ -162,11 +100,10 @@ def simulate(
     from chipwise import api
     from chipwise.knowledge import Knowledge
     from chipwise.present import plots
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_serving
 
-    formats(output, "table", "json")
     if plot is not None:
         plots.ready(plot)
     work = read_serving(workload, flags)
@@ -214,11 +151,10 @@ def capacity(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_serving
 
-    formats(output, "table", "json", "csv")
     work = read_serving(workload, flags)
     with progress("trying") as shown:
         largest = api.capacity(work, on, tp=tp, pp=pp, dp=dp, ep=ep, knowledge=Knowledge(seed=seed), progress=shown)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chipwise.cli.completion import complete_chips
+from chipwise.cli.completion import complete_chips, complete_policy_list, files
+from chipwise.cli.declare import argument, option
 from chipwise.cli.options import OutFile, TableJsonCsv
 from chipwise.route.names import DEFAULT_POLICY
 from chipwise.verbs import defaults
@@ -24,116 +25,72 @@ Examples:
   chipwise simulate examples/traces/philly-days-20-21.csv --pools examples/traces/gpu-pools.yaml --plot days.svg
   chipwise simulate --gavel-trace examples/traces/gavel-seed0 --policy max-min-fair -o json
 """
-
-
-def complete_traces(incomplete: str) -> list[str]:
-    """YAML and CSV files that begin with what was typed."""
-    folder = Path(incomplete).parent if "/" in incomplete else Path()
-    try:
-        files = [str(p) for p in folder.iterdir() if p.is_dir() or p.suffix in (".yaml", ".yml", ".csv")]
-    except OSError:
-        return []
-    return [name for name in files if name.startswith(incomplete)]
-
-
-def complete_policies(incomplete: str) -> list[str]:
-    """Policies that begin with what was typed; after a comma, the next of a list."""
-    from chipwise.route.policies import policy_names
-
-    done, comma, last = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in policy_names() if name.startswith(last.lower())]
+complete_traces = files(".yaml", ".yml", ".csv")
 
 
 def simulate(
     context: typer.Context,
     trace: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[TRACE]",
-            help="Jobs with their arrivals (YAML or CSV), or recorded jobs (CSV with gpus, duration_s).",
-            autocompletion=complete_traces,
-            show_default=False,
+        argument(
+            "[TRACE]",
+            "Jobs with their arrivals (YAML or CSV), or recorded jobs (CSV with gpus, duration_s).",
+            complete_traces,
         ),
     ] = None,
     pools: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--pools",
-            metavar="FILE",
-            help="A pools file (YAML). CHIPWISE_POOLS names one too.",
+            "FILE",
+            "A pools file (YAML). CHIPWISE_POOLS names one too.",
+            complete_traces,
             envvar="CHIPWISE_POOLS",
-            autocompletion=complete_traces,
-            show_default=False,
         ),
     ] = None,
     policy: Annotated[
         str,
-        typer.Option(
-            "--policy",
-            metavar="LIST",
-            help="Policies to try, such as fastest,cheapest; all: every one.",
-            autocompletion=complete_policies,
-        ),
+        option("--policy", "LIST", "Policies to try, such as fastest,cheapest; all: every one.", complete_policy_list),
     ] = DEFAULT_POLICY,
     gavel_trace: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--gavel-trace",
-            metavar="FOLDER",
-            help="Instead of TRACE and --pools: a folder with jobs.csv, throughput.csv and cluster.csv.",
-            show_default=False,
+            "FOLDER",
+            "Instead of TRACE and --pools: a folder with jobs.csv, throughput.csv and cluster.csv.",
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--seed",
-            metavar="N",
-            help="Draw run times from their intervals, and spot interruptions. Without it all happens as estimated.",
-            show_default=False,
+            "N",
+            "Draw run times from their intervals, and spot interruptions. Without it all happens as estimated.",
         ),
     ] = None,
-    failures: Annotated[
-        float, typer.Option("--failures", metavar="RATE", help="Nodes that fail: of one node, an hour.")
-    ] = 0.0,
-    repair: Annotated[
-        str, typer.Option("--repair", metavar="TIME", help="Until a failed node is back.")
-    ] = defaults.REPAIR,
+    failures: Annotated[float, option("--failures", "RATE", "Nodes that fail: of one node, an hour.")] = 0.0,
+    repair: Annotated[str, option("--repair", "TIME", "Until a failed node is back.")] = defaults.REPAIR,
     speed: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--speed",
-            metavar="CHIP=FACTOR",
-            help="Of recorded jobs: speed on a chip against the recorded GPUs. Repeatable.",
-            autocompletion=complete_chips,
-            show_default=False,
+            "CHIP=FACTOR",
+            "Of recorded jobs: speed on a chip against the recorded GPUs. Repeatable.",
+            complete_chips,
         ),
     ] = None,
     tick: Annotated[
-        str, typer.Option("--tick", metavar="TIME", help="Ask the policy at least so often while a job waits.")
+        str, option("--tick", "TIME", "Ask the policy at least so often while a job waits.")
     ] = defaults.TICK,
     weights: Annotated[
         list[str] | None,
-        typer.Option(
-            "--weight",
-            metavar="NAME=VALUE",
-            help="Of the balanced policy: cost, time, energy or risk. Repeatable.",
-            show_default=False,
-        ),
+        option("--weight", "NAME=VALUE", "Of the balanced policy: cost, time, energy or risk. Repeatable."),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Draw who held which chips when and the use of the pools, as .svg or .png.",
-            show_default=False,
-        ),
+        option("--plot", "FILE", "Draw who held which chips when and the use of the pools, as .svg or .png."),
     ] = None,
-    jobs_out: Annotated[
-        Path | None,
-        typer.Option("--jobs-out", metavar="FILE", help="Write what became of every job, as CSV.", show_default=False),
-    ] = None,
+    jobs_out: Annotated[Path | None, option("--jobs-out", "FILE", "Write what became of every job, as CSV.")] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -146,10 +103,9 @@ def simulate(
     from chipwise import api
     from chipwise.errors import NOTHING, Conflict, InputError
     from chipwise.knowledge import Knowledge
-    from chipwise.present.output import emit_csv, formats, show
+    from chipwise.present.output import emit_csv, show
     from chipwise.present.progress import progress
 
-    formats(output, "table", "json", "csv")
     if trace is not None and gavel_trace is not None:
         raise Conflict("TRACE", "--gavel-trace")
     source = gavel_trace or trace

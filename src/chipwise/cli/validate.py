@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from chipwise.cli.declare import option
 from chipwise.cli.options import OutFile, TableJson
 from chipwise.verbs import defaults
 
@@ -22,32 +23,18 @@ Examples:
 
 def validate(
     rows: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--rows",
-            metavar="FILE",
-            help="Rows to score, repeatable; default: those shipped.",
-            show_default=False,
-        ),
+        list[Path] | None, option("--rows", "FILE", "Rows to score, repeatable; default: those shipped.")
     ] = None,
     evidence: Annotated[
         str,
-        typer.Option(
+        option(
             "--evidence",
-            metavar="KIND",
-            help="modelled (all rows), or compiled: TPU training rows by the schedules that XLA made of them.",
+            "KIND",
+            "modelled (all rows), or compiled: TPU training rows by the schedules that XLA made of them.",
         ),
     ] = defaults.EVIDENCE,
-    on: Annotated[
-        str | None,
-        typer.Option(
-            "--on", metavar="CHIP", help="The chip that flat rows of measurements are of.", show_default=False
-        ),
-    ] = None,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--row", metavar="ID", help="Score this row only, repeatable.", show_default=False),
-    ] = None,
+    on: Annotated[str | None, option("--on", "CHIP", "The chip that flat rows of measurements are of.")] = None,
+    ids: Annotated[list[str] | None, option("--row", "ID", "Score this row only, repeatable.")] = None,
     recompile: Annotated[
         bool,
         typer.Option(
@@ -71,10 +58,9 @@ def validate(
     Error, bias and how often the 90 % intervals held, over all rows, by chip and by source.
     """
     from chipwise import api
-    from chipwise.present.output import formats, show
+    from chipwise.present.output import show
     from chipwise.present.progress import progress
 
-    formats(output, "table", "json")
     with progress("scoring") as shown:
         validation = api.validate(
             rows,

@@ -9,7 +9,7 @@ from chipwise.compare.comparison import (
     compare,
     comparer_of,
 )
-from chipwise.compare.decision import Flip, Refused, Words
+from chipwise.compare.decision import DecisionSummary, Flip, Refused
 from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.terms import DEFAULT_CHIPS, OBJECTIVES, Candidate, Terms, candidates, every_chip
 from chipwise.compare.training.comparer import TrainingRow
@@ -21,6 +21,7 @@ __all__ = [
     "AnyRow",
     "Candidate",
     "Comparison",
+    "DecisionSummary",
     "Flip",
     "Refused",
     "ServingComparison",
@@ -28,7 +29,6 @@ __all__ = [
     "Terms",
     "TrainingComparison",
     "TrainingRow",
-    "Words",
     "candidates",
     "compare",
     "comparer_of",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from chipwise.compare.decision import Flip, Refused
 from chipwise.compare.serving.row import ServingRow, slo_latencies
 from chipwise.compare.training.comparer import TrainingRow
 from chipwise.predict.estimate import Estimate
@@ -24,32 +25,76 @@ def _quoted(quote: Quote | None, missing: str) -> str:
 
 
 TRAINING: list[Column[TrainingRow]] = [
-    Column("accelerators", lambda r: r.accelerators, "chips", words=True, help="chips, how many, in which slice"),
     Column(
-        "layout", lambda r: str(r.prediction.layout), "layout", words=True, under=True, help="how the work is split"
+        "accelerators",
+        lambda r: r.accelerators,
+        "chips",
+        words=True,
+        help="`name` (parses back), `chip`, `count`, `shape` of one slice, `slices`",
     ),
-    Column("stack", lambda r: r.prediction.stack.id, help="software"),
+    Column(
+        "layout",
+        lambda r: str(r.prediction.layout),
+        "layout",
+        words=True,
+        under=True,
+        help="how the work is split, as `--layout` reads it",
+    ),
+    Column("stack", lambda r: r.prediction.stack.id, help="the software stack assumed or named"),
     Column(
         "step_seconds",
         lambda r: r.prediction.step,
         "step",
         lambda r: format_seconds(r.prediction.step.value),
-        help="one optimizer step",
+        help="estimate of one optimizer step",
+        unit="s",
     ),
-    Column("", None, "90 %", lambda r: spread(r.prediction.step), drop=4),
-    Column("lower_bound_seconds", lambda r: r.prediction.bound_s, help="no schedule is faster"),
-    Column("math_seconds", lambda r: r.prediction.math_s, help="model FLOPs at the chip's dense peak"),
-    Column("parts_seconds", lambda r: dict(r.prediction.parts), nested=True, help="the step by cause"),
-    Column("hidden_seconds", lambda r: r.prediction.hidden_s, help="collectives hidden behind compute"),
-    Column("calibration_factor", lambda r: r.prediction.calibration_factor, help="on the step of the formulas alone"),
-    Column("units_per_second", lambda r: r.prediction.tokens_per_s, help="tokens or images of all chips"),
+    Column("", None, "90 %", lambda r: spread(r.prediction.step), drop=4, help="ends of the step's 90 % interval"),
+    Column(
+        "lower_bound_seconds",
+        lambda r: r.prediction.bound_s,
+        help="the longer of T_math (the model's FLOPs at the dense peak) and T_comms (everything on the wires, if "
+        "nothing overlapped): no schedule is faster",
+        unit="s",
+    ),
+    Column(
+        "math_seconds",
+        lambda r: r.prediction.math_s,
+        help="the model's FLOPs at the dense peak of the chips",
+        unit="s",
+    ),
+    Column(
+        "parts_seconds",
+        lambda r: dict(r.prediction.parts),
+        nested=True,
+        help="the step by cause; the parts add up to it",
+        unit="s",
+    ),
+    Column(
+        "hidden_seconds",
+        lambda r: r.prediction.hidden_s,
+        help="collectives hidden behind compute, not part of the step",
+        unit="s",
+    ),
+    Column(
+        "calibration_factor",
+        lambda r: r.prediction.calibration_factor,
+        help="on the formulas' step, by published steps nearby or by measurements of the chip",
+    ),
+    Column(
+        "units_per_second",
+        lambda r: r.prediction.tokens_per_s,
+        help="estimate of the rate of all chips together; the workload's `unit` says of what",
+        unit="units/s",
+    ),
     Column(
         "units_per_second_per_chip",
         lambda r: r.tokens_per_s_per_chip,
         lambda c: f"{c.workload.unit}/s/chip",
         lambda r: rate(r.tokens_per_s_per_chip.value),
         drop=3,
-        help="tokens or images of one chip",
+        help="estimate of the rate of one chip",
+        unit="units/s",
     ),
     Column(
         "mfu",
@@ -58,13 +103,15 @@ TRAINING: list[Column[TrainingRow]] = [
         lambda r: f"{r.prediction.mfu * 100:.0f}%",
         drop=5,
         help="model FLOPs over the dense peak of the training precision",
+        unit="share",
     ),
     Column(
         "duration_seconds",
         lambda r: r.prediction.duration,
         "time",
         lambda r: format_seconds(r.prediction.duration.value),
-        help="the whole run",
+        help="estimate of the whole run",
+        unit="s",
     ),
     Column(
         "kwh",
@@ -72,29 +119,58 @@ TRAINING: list[Column[TrainingRow]] = [
         "kWh",
         lambda r: rate(r.prediction.kwh.value),
         drop=1,
-        help="energy of the chips; servers and cooling come on top",
+        help="estimate of the energy of the chips over the run; servers and cooling come on top",
+        unit="kWh",
     ),
-    Column("watts_per_chip", lambda r: r.prediction.watts, help="mean"),
-    Column("memory_bytes", lambda r: dict(r.prediction.memory), nested=True, help="of a chip, by class"),
-    Column("capacity_bytes", lambda r: r.prediction.capacity, help="that a chip can allocate"),
-    Column("layouts_evaluated", lambda r: r.search.evaluated if r.search else None, help="of which this is the best"),
+    Column("watts_per_chip", lambda r: r.prediction.watts, help="mean power of a chip", unit="W"),
+    Column(
+        "memory_bytes",
+        lambda r: dict(r.prediction.memory),
+        nested=True,
+        help="of a chip by class, and their `total`",
+        unit="bytes",
+    ),
+    Column("capacity_bytes", lambda r: r.prediction.capacity, help="that a chip can allocate", unit="bytes"),
+    Column(
+        "layouts_evaluated",
+        lambda r: r.search.evaluated if r.search else None,
+        help="layouts of which this is the best; null where the layout was named",
+    ),
     Column(
         "ondemand",
         lambda r: r.ondemand,
         "on demand",
         lambda r: _quoted(r.ondemand, NO_PRICE),
-        help="the run on demand, by the cheapest offer; null without a public price",
+        help="the run on demand by the cheapest offer: `usd` (estimate) `per` run, and the quote; null without a "
+        "public price",
+        unit="USD",
     ),
     Column(
-        "spot", lambda r: r.spot, "spot", lambda r: _quoted(r.spot, "-"), drop=2, help="on spot, where that is cheaper"
+        "spot",
+        lambda r: r.spot,
+        "spot",
+        lambda r: _quoted(r.spot, "-"),
+        drop=2,
+        help="the same on spot, where that is cheaper; else null",
+        unit="USD",
     ),
-    Column("", None, "evidence", lambda r: r.evidence, words=True),
-    Column("assumptions", lambda r: list(r.prediction.assumptions), nested=True, help="of this row"),
+    Column("", None, "evidence", lambda r: r.evidence, words=True, help="what the step rests on"),
+    Column(
+        "assumptions",
+        lambda r: list(r.prediction.assumptions),
+        nested=True,
+        help="what was taken for granted, in words",
+    ),
 ]
 
 
 def _spread(seconds: Estimate) -> str:
     return f"{format_seconds(seconds.value)} {spread(seconds)}"
+
+
+def _latencies(row: ServingRow) -> dict[str, Estimate]:
+    """Latencies by a key such as ``ttft_p99``."""
+    return {name.replace(" ", "_").replace(".", "_"): seconds for name, seconds in slo_latencies(row)}
 
 
 def _latency(name: str) -> Column[ServingRow]:
@@ -120,20 +196,40 @@ def _per_unit(text: str) -> Callable[[Any], str]:
 
 
 SERVING: list[Column[ServingRow]] = [
-    Column("accelerators", lambda r: r.accelerators, "chips", words=True, help="chips, how many, in which slice"),
-    Column("", None, "replicas", lambda r: f"{r.fleet.replicas:,} x {r.split}", words=True, under=True),
+    Column(
+        "accelerators",
+        lambda r: r.accelerators,
+        "chips",
+        words=True,
+        help="`name` (parses back), `chip`, `count`, `shape` of one slice, `slices`",
+    ),
+    Column(
+        "",
+        None,
+        "replicas",
+        lambda r: f"{r.fleet.replicas:,} x {r.split}",
+        words=True,
+        under=True,
+        help="how many, each split so over its chips",
+    ),
     Column("replicas", lambda r: r.fleet.replicas, help="equal ones, each with a queue of its own"),
-    Column("split", lambda r: str(r.split), help="how a replica is split over its chips"),
+    Column("split", lambda r: r.split, help="of a replica over its chips: `name`, `tp`, `pp`, `dp`, `ep`"),
     Column("chips_per_replica", lambda r: r.split.chips, help="chips of one replica"),
-    Column("stack", lambda r: r.served.service.target.stack.id, help="software"),
-    Column("latencies_seconds", lambda r: dict(slo_latencies(r)), help="at the percentiles of the SLO, with intervals"),
+    Column("stack", lambda r: r.served.service.target.stack.id, help="the software stack assumed or named"),
+    Column(
+        "latencies_seconds",
+        _latencies,
+        help="estimates at the percentiles of the SLO, by metric and percentile: `ttft_p99`",
+        unit="s",
+    ),
     Column(
         "unloaded_seconds",
         lambda r: r.unloaded,
         "unloaded",
         lambda r: format_seconds(r.unloaded.value),
         drop=5,
-        help="time per token (or of the whole answer) of a request that meets no other",
+        help="estimate of the time per token (or of the whole answer) of a request that meets no other",
+        unit="s",
     ),
     Column(
         "units_per_second",
@@ -141,29 +237,50 @@ SERVING: list[Column[ServingRow]] = [
         _per_unit("{}/s"),
         lambda r: rate(r.unit_rate.value),
         drop=4,
-        help="output tokens, or answers of a model that doesn't write",
+        help="estimate of output tokens, or of answers of a model that doesn't write",
+        unit="units/s",
     ),
-    Column("requests_per_second", lambda r: r.request_rate, help="requests answered"),
-    Column("capacity", lambda r: r.load, help="the largest load that all replicas carry, in the demand's unit"),
-    Column("headroom", lambda r: r.headroom, "headroom", _headroom, help="capacity over the demand, less 1"),
-    Column("limit", lambda r: r.limit, help="what ends the capacity"),
-    Column("duration_seconds", lambda r: r.seconds if r.demand.kind == "job" else None, help="of an offline job"),
-    Column("busy", lambda r: r.served.measures.busy, help="share of the time that a replica computes"),
+    Column("requests_per_second", lambda r: r.request_rate, help="estimate of requests answered", unit="requests/s"),
+    Column(
+        "capacity",
+        lambda r: r.load,
+        help="estimate of the largest load that all replicas carry",
+        unit="requests/s or users",
+    ),
+    Column(
+        "headroom",
+        lambda r: r.headroom,
+        "headroom",
+        _headroom,
+        help="estimate of the capacity over the demand, less 1",
+        unit="share",
+    ),
+    Column("limit", lambda r: r.limit, help="what ends the capacity, in words"),
+    Column(
+        "duration_seconds",
+        lambda r: r.seconds if r.demand.kind == "job" else None,
+        help="estimate of an offline job; else null",
+        unit="s",
+    ),
+    Column("busy", lambda r: r.served.measures.busy, help="of the time that a replica computes", unit="share"),
     Column("batch", lambda r: r.served.measures.batch, help="sequences in a step, mean"),
-    Column("kv_use", lambda r: r.served.measures.kv_use, help="share of the KV cache in use"),
+    Column("kv_use", lambda r: r.served.measures.kv_use, help="of the KV cache in use", unit="share"),
     Column(
         "ondemand",
         lambda r: r.ondemand,
         "$/h",
         lambda r: _quoted(r.ondemand, NO_PRICE),
-        help="an hour on demand, by the cheapest offer; null without a public price",
+        help="an hour on demand by the cheapest offer: `usd` (estimate) `per` hour, and the quote; null without a "
+        "public price",
+        unit="USD",
     ),
     Column(
         "ondemand_usd_per_million_units",
         lambda r: r.per_million(r.ondemand),
         _per_unit("$/M {}"),
         lambda r: _million(r, r.ondemand),
-        help="a million output tokens or answers",
+        help="estimate for a million output tokens or answers",
+        unit="USD",
     ),
     Column(
         "spot",
@@ -171,7 +288,8 @@ SERVING: list[Column[ServingRow]] = [
         "spot $/h",
         lambda r: _quoted(r.spot, "-"),
         drop=2,
-        help="on spot, where that is cheaper",
+        help="the same on spot, where that is cheaper; else null",
+        unit="USD",
     ),
     Column(
         "spot_usd_per_million_units",
@@ -179,7 +297,8 @@ SERVING: list[Column[ServingRow]] = [
         _per_unit("spot $/M {}"),
         lambda r: _million(r, r.spot),
         drop=1,
-        help="on spot",
+        help="the same on spot",
+        unit="USD",
     ),
     Column(
         "joules_per_unit",
@@ -187,9 +306,10 @@ SERVING: list[Column[ServingRow]] = [
         _per_unit("J/{1}"),
         lambda r: f"{r.joules.value:.2g}",
         drop=3,
-        help="energy of an output token or an answer",
+        help="estimate of the energy of an output token or an answer",
+        unit="J",
     ),
-    Column("", None, "evidence", lambda r: r.evidence, words=True),
+    Column("", None, "evidence", lambda r: r.evidence, words=True, help="what the latencies rest on"),
 ]
 
 
@@ -202,3 +322,26 @@ def serving_columns(c: ServingComparison) -> list[Column[ServingRow]]:
         latencies = [_latency(name) for name in dict.fromkeys(name for name, _ in slo_latencies(c.rows[0]))]
     at = next(i for i, column in enumerate(SERVING) if column.header == "replicas") + 1
     return [*SERVING[:at], *latencies, *SERVING[at:]]
+
+
+FLIPS: list[Column[Flip]] = [
+    Column(
+        "kind",
+        lambda f: f.kind,
+        "change of",
+        words=True,
+        help="price, efficiency, batch, chips, deadline, budget, rate or users",
+    ),
+    Column("winner", lambda f: f.winner, "new pick", words=True),
+    Column("subject", lambda f: f.subject, help="the chip whose price or efficiency changes"),
+    Column("before", lambda f: f.before),
+    Column("after", lambda f: f.after),
+    Column("words", lambda f: f.words, "in words", words=True),
+]
+REFUSED: list[Column[Refused]] = [
+    Column("chip", lambda r: r.chip.id),
+    Column("accelerators", lambda r: r.accelerators, "chips", lambda r: r.name, words=True),
+    Column("kind", lambda r: r.kind, help="memory, precision, layout, stack, slo, deadline or budget"),
+    Column("reason", lambda r: r.reason, "why not", words=True),
+    Column("unlock", lambda r: r.unlock, "what would unlock it", lambda r: r.unlock or "–", words=True),
+]

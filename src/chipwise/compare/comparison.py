@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from chipwise.catalog import Accelerators
-from chipwise.compare.decision import Flip, R, Refused, Row, Words, pick_of, rank
+from chipwise.compare.decision import DecisionSummary, Flip, R, Refused, Row, pick_of, rank
 from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.serving.flips import Relaxed
 from chipwise.compare.serving.row import ServingRow
@@ -43,7 +43,9 @@ class Comparer(Protocol[R]):
     def relaxed(self, candidates: Sequence[Candidate], rows: Sequence[R], pick: R) -> Relaxed | None:
         """The pick if the bound that limits it were looser; None where none does."""
 
-    def words(self, rows: Sequence[R], pick: R | None, flips: Sequence[Flip], looser: Relaxed | None) -> Words:
+    def words(
+        self, rows: Sequence[R], pick: R | None, flips: Sequence[Flip], looser: Relaxed | None
+    ) -> DecisionSummary:
         """The decision in three sentences."""
 
     def assumptions(self, rows: Sequence[R], fixed: bool) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ class Comparison(Result, Generic[R, C]):
     pick: R | None
     flips: tuple[Flip, ...]
     relaxed: Relaxed | None  # of services: the pick with twice the bound that limits it
-    words: Words
+    words: DecisionSummary
     assumptions: tuple[str, ...]
 
     def headline(self) -> str:
@@ -175,7 +177,7 @@ def _compared(
     R | None,
     tuple[Flip, ...],
     Relaxed | None,
-    Words,
+    DecisionSummary,
     tuple[str, ...],
 ]:
     chips = list(candidates) if candidates is not None else every_chip()

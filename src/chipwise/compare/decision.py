@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log
 from typing import Any, Protocol, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from chipwise.catalog import Accelerators, Chip
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import Quote
+from chipwise.units import format_money
 
 HAIR = 1e-6  # past a tie
 
@@ -62,16 +63,6 @@ class Refused:
         """The chips as people write them."""
         return str(self.accelerators or self.chip.id)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {
-            "chip": self.chip.id,
-            "accelerators": str(self.accelerators) if self.accelerators else None,
-            "kind": self.kind,
-            "reason": self.reason,
-            "unlock": self.unlock,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Flip:
@@ -89,20 +80,9 @@ class Flip:
         """How large the change is: the logarithm of its ratio, either way."""
         return abs(log(self.after / self.before))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {
-            "kind": self.kind,
-            "winner": self.winner,
-            "subject": self.subject,
-            "before": self.before,
-            "after": self.after,
-            "words": self.words,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class DecisionSummary:
     """Three sentences: what to pick, why, and what would flip it."""
 
     pick: str
@@ -172,6 +152,16 @@ def ahead_of(pick: Row, rows: Sequence[R], objective: str) -> list[R]:
     """Rows that rank ahead of the pick by their value: bounded ones, which are picked by their high end."""
     best = pick.by(objective)
     return [row for row in rows if row is not pick and (by := row.by(objective)) and best and by.value < best.value]
+
+
+def spot_in_words(rows: Sequence[R], name: Callable[[R], object], per: str = "") -> str:
+    """What spot prices leave out, and the cheapest row by them."""
+    assumed = "spot: no interruptions are counted"
+    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
+    if not priced:
+        return assumed
+    usd, row = min(priced, key=lambda pair: pair[0])
+    return f"{assumed}; the cheapest on spot is {name(row)} at {format_money(usd)}{per}"
 
 
 def percent(share: float) -> str:

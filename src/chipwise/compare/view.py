@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chipwise.compare.columns import TRAINING, serving_columns
+from chipwise.compare import columns as declared
 from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
 from chipwise.compare.decision import Refused
 from chipwise.present.blocks import Block, Table, Text, section
@@ -18,7 +18,7 @@ from chipwise.workload.serve_criteria import what_decides_serving
 
 def columns(c: Comparison[Any, Any]) -> Sequence[Column[Any]]:
     """The columns of its rows."""
-    return serving_columns(c) if isinstance(c, ServingComparison) else TRAINING
+    return declared.serving_columns(c) if isinstance(c, ServingComparison) else declared.TRAINING
 
 
 def criteria(c: AnyComparison) -> list[str]:
@@ -35,9 +35,9 @@ def record(c: Any) -> dict[str, Any]:
         **_demand(c),
         "pick": str(c.pick.accelerators) if c.pick else None,
         "words": c.words,
-        "flips": c.flips,
+        "flips": [row_record(declared.FLIPS, flip) for flip in c.flips],
         "rows": [{"rank": i, **row_record(columns(c), row)} for i, row in enumerate(c.rows, 1)],
-        "refused": c.refused,
+        "refused": [row_record(declared.REFUSED, refused) for refused in c.refused],
         "criteria": criteria(c),
         "assumptions": c.assumptions,
     }

@@ -3,7 +3,7 @@
 ::
 
     ROOT/entries/KEY/result.json     the outcome, and what it was made from
-    ROOT/entries/KEY/module.hlo.gz   the optimised module, if there is one
+    ROOT/entries/KEY/module.hlo.gz   the optimized module, if there is one
     ROOT/sources/REQUEST.json        files and packages a program of the user's own was seen to use
     ROOT/locks/REQUEST.lock          held while that program is compiled
     ROOT/part-*                      entries being written or removed
@@ -21,7 +21,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ class Cache:
         return stored, ""
 
     def module_text(self, key: str) -> str:
-        """The optimised module of an entry; one that can't be read is removed."""
+        """The optimized module of an entry; one that can't be read is removed."""
         try:
             with gzip.open(self._folder(key) / MODULE, "rt", encoding="utf-8") as file:
                 return file.read()
@@ -122,7 +122,8 @@ class Cache:
     def sources(self, request: str) -> Sources | None:
         """The sources a request was seen to use, or None if it was never compiled."""
         try:
-            return Sources.from_json(json.loads((self.root / "sources" / f"{request}.json").read_bytes()))
+            data = json.loads((self.root / "sources" / f"{request}.json").read_bytes())
+            return Sources(tuple(data["files"]), tuple(data["packages"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None  # only costs a compile, which writes it again
 
@@ -134,7 +135,7 @@ class Cache:
             handle, name = tempfile.mkstemp(prefix="part-", dir=self.root / "sources")
             os.close(handle)
             new = Path(name)
-            _write(new, sources.as_json())
+            _write(new, asdict(sources))
             new.replace(self.root / "sources" / f"{request}.json")
         except OSError as error:
             return f"not cached: {error.strerror} ({self.root})"
@@ -164,7 +165,7 @@ class Cache:
 
     def entries(self) -> list[Entry]:
         """Every entry, the most recently used first."""
-        found = []
+        entries = []
         for folder in self._folders():
             try:
                 stored = json.loads((folder / RESULT).read_bytes())
@@ -173,8 +174,8 @@ class Cache:
                 entry = Entry(folder.name, stored["program"], stored["target"], outcome, _size(folder), used)
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # `get` says so when it is asked for
-            found.append(entry)
-        return sorted(found, key=lambda entry: -entry.used)
+            entries.append(entry)
+        return sorted(entries, key=lambda entry: -entry.used)
 
     def remove(self, key: str) -> None:
         """Remove one entry, where that is allowed."""
@@ -223,7 +224,7 @@ class Cache:
             with suppress(OSError):
                 sized.append(((folder / RESULT).stat().st_mtime, _size(folder), folder))
         total = sum(size for _, size, _ in sized)
-        for _, size, folder in sorted(sized, key=lambda each: each[0]):
+        for _, size, folder in sorted(sized, key=lambda entry: entry[0]):
             if total <= self.limit_bytes:
                 break
             if folder.name != keep:
@@ -297,6 +298,6 @@ def _to_disk(path: Path) -> None:
 
 def _size(folder: Path) -> int:
     try:
-        return sum(each.stat().st_size for each in folder.iterdir())
+        return sum(file.stat().st_size for file in folder.iterdir())
     except OSError:
         return 0

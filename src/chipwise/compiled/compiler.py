@@ -20,8 +20,8 @@ from chipwise.compiled.worker.keys import (
     Sources,
     entry_key,
     extractor_hash,
-    known_sources,
     listed_by_worker,
+    listed_sources,
     request_key,
     words_hash,
 )
@@ -36,10 +36,7 @@ __all__ = ["WAITING", "Limits", "Progress", "compile_job", "kept_job", "module_t
 
 
 def compile_job(
-    job: Job,
-    limits: Limits | None = None,
-    progress: Progress | None = None,
-    cache: Cache | None = None,
+    job: Job, limits: Limits | None = None, progress: Progress | None = None, cache: Cache | None = None
 ) -> Compiled | Refused:
     """What the compiler makes of a job, from the cache if it was asked before.
 
@@ -47,27 +44,27 @@ def compile_job(
     """
     versions = require(job.target.platform, job.spec.kind)
     cache = default_cache() if cache is None else cache
-    asked = _Asked(job, versions, cache)
-    found = asked.stored()
-    if found is None:
-        with cache.lock(asked.request, _Waiting(progress)):
-            found = asked.stored() or asked.compiled(limits or Limits(), progress)
-    return asked.noted(found)
+    lookup = _Lookup(job, versions, cache)
+    outcome = lookup.stored()
+    if outcome is None:
+        with cache.lock(lookup.request, _Waiting(progress)):
+            outcome = lookup.stored() or lookup.compiled(limits or Limits(), progress)
+    return lookup.noted(outcome)
 
 
 def kept_job(job: Job, cache: Cache | None = None) -> Compiled | Refused | None:
     """What the cache knows of a job, or None; never compiles."""
     cache = default_cache() if cache is None else cache
-    asked = _Asked(job, require(job.target.platform, job.spec.kind), cache)
-    found = asked.stored()
-    return asked.noted(found) if found is not None else None
+    lookup = _Lookup(job, require(job.target.platform, job.spec.kind), cache)
+    outcome = lookup.stored()
+    return lookup.noted(outcome) if outcome is not None else None
 
 
 def module_text(job: Job, cache: Cache | None = None) -> str:
-    """The optimised module of a job that was compiled; "" if the cache no longer has it."""
+    """The optimized module of a job that was compiled; "" if the cache no longer has it."""
     cache = default_cache() if cache is None else cache
-    asked = _Asked(job, require(job.target.platform, job.spec.kind), cache)
-    key = asked.key()
+    lookup = _Lookup(job, require(job.target.platform, job.spec.kind), cache)
+    key = lookup.key()
     stored, _ = cache.get(key) if key else (None, "")
     return cache.module_text(key) if key and stored and stored["module_bytes"] else ""
 
@@ -84,7 +81,7 @@ class _Waiting:
         self.calls += 1
 
 
-class _Asked:
+class _Lookup:
     """One question to the cache and, failing that, to the compiler."""
 
     def __init__(self, job: Job, versions: Mapping[str, str], cache: Cache) -> None:
@@ -99,7 +96,7 @@ class _Asked:
             if sources is None:
                 return ""
         else:
-            sources = known_sources(self.job)
+            sources = listed_sources(self.job)
         return entry_key(self.request, sources.stamp())
 
     def stored(self) -> Compiled | Refused | None:
@@ -151,21 +148,21 @@ class _Asked:
             ended = run_worker([str(folder / "job.json"), str(result)], folder, limits, progress)
             if ended.over or ended.code or not result.is_file():
                 return diagnose.ended(ended, limits)
-            told = json.loads(result.read_text())
-            outcome = outcome_from_json(told)
+            record = json.loads(result.read_text())
+            outcome = outcome_from_json(record)
             if isinstance(outcome, Compiled) or outcome.repeatable:
-                self._store(told, folder / MODULE if isinstance(outcome, Compiled) else None)
+                self._store(record, folder / MODULE if isinstance(outcome, Compiled) else None)
             self._say_unwatched(ended, limits)
             return outcome
 
-    def _store(self, told: dict[str, Any], module: Path | None) -> None:
-        seen = told["files"]  # hashed as the worker read them: files may have changed meanwhile
+    def _store(self, record: dict[str, Any], module: Path | None) -> None:
+        hashes = record["files"]  # hashed as the worker read them: files may have changed meanwhile
         listed = listed_by_worker(self.job.spec.kind)
-        sources = Sources(tuple(seen), tuple(told["packages"])) if listed else known_sources(self.job)
-        stamp = {name: seen.get(name, now) for name, now in sources.stamp().items()}
+        sources = Sources(tuple(hashes), tuple(record["packages"])) if listed else listed_sources(self.job)
+        stamp = {name: hashes.get(name, now) for name, now in sources.stamp().items()}
         kept: dict[str, Any] = {"program": self.job.spec.name, "target": str(self.job.target)}
         kept |= {"extractor": extractor_hash(), "words": words_hash()}
-        kept |= {name: told[name] for name in ("compiled", "refused") if name in told}
+        kept |= {name: record[name] for name in ("compiled", "refused") if name in record}
         note = self.cache.put_sources(self.request, sources) if listed else ""
         if not note:
             note = self.cache.put(entry_key(self.request, stamp), kept, module)

@@ -115,10 +115,10 @@ def diagnose(require: str | None = None) -> Diagnosis:
 
 
 def _required(require: str | None, compilers: tuple[Installed, ...]) -> frozenset[str]:
-    known = [state.toolchain.id for state in compilers]
+    ids = [state.toolchain.id for state in compilers]
     names = [name.strip().lower() for name in (require or "").split(",") if name.strip()]
     for name in names:
-        if ALIASES.get(name, name) not in known:
+        if ALIASES.get(name, name) not in ids:
             spoken = {toolchain: alias for alias, toolchain in ALIASES.items()}
-            raise InputError("require", name, f"some of {', '.join(spoken.get(id, id) for id in known)}")
+            raise InputError("require", name, f"some of {', '.join(spoken.get(id, id) for id in ids)}")
     return frozenset(ALIASES.get(name, name) for name in names)

@@ -148,18 +148,18 @@ _COSTS = re.compile(r'"reification_cost":(?P<costs>\[[^\]]*\])')
 
 
 def speed_of_light(module_text: str) -> list[SpeedOfLight]:
-    """The `sol` estimates in an optimised module; empty if the compiler made none.
+    """The `sol` estimates in an optimized module; empty if the compiler made none.
 
     >>> line = '%a.1 = f32[] add(%b, %c), backend_config={"reification_cost":[{"exec_time_us":2.0,"name":"sol"}]}'
     >>> speed_of_light(line)
     [SpeedOfLight(instruction='a.1', seconds=2e-06)]
     """
-    found = []
+    products = []
     for line in module_text.splitlines():
         costs, instruction = _COSTS.search(line), _INSTRUCTION.match(line)
         if not costs or not instruction:
             continue
         for cost in json.loads(costs["costs"]):
             if cost.get("name") == "sol":
-                found.append(SpeedOfLight(instruction["name"], float(cost["exec_time_us"]) * 1e-6))
-    return found
+                products.append(SpeedOfLight(instruction["name"], float(cost["exec_time_us"]) * 1e-6))
+    return products

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from chipwise.compiled.targets import Target
@@ -40,7 +40,7 @@ class Job:
         """Plain data."""
         return {
             "spec": {"kind": self.spec.kind, "name": self.spec.name, "data": dict(self.spec.data)},
-            "target": self.target.as_json(),
+            "target": asdict(self.target),
             "options": dict(self.options),
             "mesh": dict(self.mesh),
         }
@@ -48,7 +48,7 @@ class Job:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
         """The inverse of `as_json`."""
-        return cls(Spec(**data["spec"]), Target.from_json(data["target"]), data["options"], data["mesh"])
+        return cls(Spec(**data["spec"]), Target(**data["target"]), data["options"], data["mesh"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,7 @@ class Compiled:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; `cached` is about this answer and stays out."""
-        return {
-            "job_key": self.job_key,
-            "versions": dict(self.versions),
-            "seconds": self.seconds,
-            "peak_rss": self.peak_rss,
-            "memory": dict(self.memory),
-            "schedule": dict(self.schedule),
-            "notes": list(self.notes),
-            "choices": {name: list(values) for name, values in self.choices.items()},
-        }
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "cached"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Compiled:
@@ -123,7 +114,7 @@ class Refused:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {**asdict(self), "notes": list(self.notes)}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Refused:

@@ -44,20 +44,19 @@ def _timed(p: Prediction) -> None:
         )
 
 
-def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Calibration) -> Prediction:
+def compiled_prediction(p: Prediction, outcome: Compiled | Refused, calibration: Calibration) -> Prediction:
     """The prediction with the compiler's schedule and memory; a `DoesNotFit` or `Refusal` where it refused."""
-    if isinstance(made, Refused):
-        kind = DoesNotFit if made.stage == "memory" else Refusal
-        raise kind(
-            f"the compiler refuses {p.workload.name} on {p.accelerators} with {p.layout}: {made.reason}", made.change
-        )
-    step = compiled_step(Schedule.from_json(made.schedule), p.accelerators, calibration, p.workload)
+    if isinstance(outcome, Refused):
+        kind = DoesNotFit if outcome.stage == "memory" else Refusal
+        case = f"{p.workload.name} on {p.accelerators} with {p.layout}"
+        raise kind(f"the compiler refuses {case}: {outcome.reason}", outcome.change)
+    step = compiled_step(Schedule.from_json(outcome.schedule), p.accelerators, calibration, p.workload)
     devices = p.accelerators.chip.devices
-    memory = {name: made.memory.get(name, 0.0) * devices for name in ("arguments", "temporaries", "code")}
-    memory["outputs"] = max(made.memory.get("outputs", 0.0) - made.memory.get("aliased", 0.0), 0.0) * devices
+    memory = {name: outcome.memory.get(name, 0.0) * devices for name in ("arguments", "temporaries", "code")}
+    memory["outputs"] = max(outcome.memory.get("outputs", 0.0) - outcome.memory.get("aliased", 0.0), 0.0) * devices
     memory["total"] = sum(memory.values())
-    versions = ", ".join(f"{name} {made.versions[name]}" for name in ("jax", "libtpu") if name in made.versions)
-    said = [a for a in p.assumptions if not a.startswith("software:")]
+    versions = ", ".join(f"{name} {outcome.versions[name]}" for name in ("jax", "libtpu") if name in outcome.versions)
+    assumptions = [a for a in p.assumptions if not a.startswith("software:")]
     return replace(
         p,
         step=step.estimate,
@@ -66,7 +65,7 @@ def compiled_prediction(p: Prediction, made: Compiled | Refused, calibration: Ca
         measured=False,
         hidden_s=sum(step.timing.hidden.values()),
         memory=memory,
-        assumptions=(f"software: our reference JAX program compiled by {versions}", *said),
+        assumptions=(f"software: our reference JAX program compiled by {versions}", *assumptions),
     )
 
 

@@ -38,7 +38,7 @@ def training_job(
 ) -> Job:
     """The training step of a workload, split by `layout` inside one slice.
 
-    Slices are joined by the data-centre network: the step of one is compiled, and their gradients' sum is timed by
+    Slices are joined by the data-center network: the step of one is compiled, and their gradients' sum is timed by
     the link model. Refuses what the reference programs can't do, with the reason.
     """
     model, train = workload.model, workload.train

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -39,15 +38,6 @@ class Target:
             return f"{self.chip}:{self.devices}"
         many = f"{self.slices}*" if self.slices > 1 else ""
         return f"{self.chip}:{many}{self.topology.partition(':')[2]}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Target:
-        """The inverse of `as_json`."""
-        return cls(**data)
 
 
 def target_of(accelerators: Accelerators) -> Target:

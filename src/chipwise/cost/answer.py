@@ -38,7 +38,7 @@ from chipwise.cost.statement import (
 )
 from chipwise.errors import Refusal
 from chipwise.knowledge import Knowledge
-from chipwise.prices import Price, PriceBook, is_stale, price_of
+from chipwise.prices import Price, PriceBook, age_in_days, price_of
 from chipwise.prices.money import ALONE, fitting, paid_chips
 from chipwise.units import HOUR, format_seconds
 
@@ -124,7 +124,7 @@ def _deal(pricing: str, row: TrainingRow | ServingRow, case: Case, assumptions: 
         mine = owned(chip, chips, assumptions.site, assumptions.knowledge.economics, assumptions.years)
         use = _use(case, assumptions, assumptions.knowledge.economics)
         server = mine.server
-        stale = is_stale(server.price_date, assumptions.knowledge.today)
+        age = age_in_days(server.price_date, assumptions.knowledge.today)
         said = Source(
             "",
             assumptions.site.id,
@@ -132,7 +132,7 @@ def _deal(pricing: str, row: TrainingRow | ServingRow, case: Case, assumptions: 
             mine.usd_per_chip_hour(use, case.chip_w),
             server.price_date,
             server.price_source,
-            stale,
+            age,
             server.note,
             chips=float(server.chips),
         )
@@ -234,7 +234,7 @@ def rented(price: Price) -> Source:
         price.usd_per_chip_hour,
         o.date,
         o.source,
-        price.stale,
+        price.age_days,
         note,
         o.ondemand_usd_per_chip_hour,
         o.chips,
@@ -253,7 +253,7 @@ def committed(c: Commitment, today: date, book: PriceBook) -> Source:
         c.usd_per_chip_hour,
         c.date,
         c.source,
-        is_stale(c.date, today),
+        age_in_days(c.date, today),
         c.note,
         c.ondemand_usd_per_chip_hour,
         known.chips if known else next(mine, 1.0),
@@ -344,7 +344,11 @@ def _commitments(chip: Chip, chips: int, assumptions: CostAssumptions) -> tuple[
                 continue
             out.append(
                 BreakEven(
-                    c, usd, against, break_even(c.usd_per_chip_hour, usd), is_stale(c.date, assumptions.knowledge.today)
+                    c,
+                    usd,
+                    against,
+                    break_even(c.usd_per_chip_hour, usd),
+                    age_in_days(c.date, assumptions.knowledge.today),
                 )
             )
     return tuple(out)
@@ -388,7 +392,7 @@ def _offer(o: Offer, spot: bool, today: date) -> Source:
         o.price(spot) or inf,
         o.date,
         o.source,
-        is_stale(o.date, today),
+        age_in_days(o.date, today),
         o.note,
         o.ondemand_usd_per_chip_hour,
         o.chips,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 from chipwise.catalog.economics import Assumption
 from chipwise.cost.commitment import BreakEven
@@ -73,15 +72,6 @@ def _hours(hours: float) -> str:
     return format_seconds(hours * HOUR) if isfinite(hours) else "never"
 
 
-def _of(value: Callable[[CostOption], Any]) -> Callable[[CostRow], Any]:
-    """A figure of a bill; None where there is none."""
-    return lambda row: None if row.option is None else value(row.option)
-
-
-def _show(show: Callable[[CostOption], str], missing: str = "") -> Callable[[CostRow], str]:
-    return lambda row: missing if row.option is None else show(row.option)
-
-
 def _where(row: CostRow) -> str:
     return row.bill.reason if isinstance(row.bill, Missing) else str(row.bill.source)
 
@@ -95,36 +85,134 @@ def unit_key(unit: str) -> str:
     return unit.replace(" ", "_").replace(",", "")
 
 
+BILL: list[Column[CostOption]] = [
+    Column(
+        "usd",
+        lambda o: o.total,
+        lambda basis: f"$/{basis}",
+        lambda o: format_money(o.total),
+        help="the total with every input at its median",
+        unit="USD",
+    ),
+    Column("", None, "p50", lambda o: money(o.usd.p50), drop=9, help="median of the draws"),
+    Column(
+        "usd_range",
+        lambda o: o.usd,
+        "p10 to p90",
+        lambda o: spread(o.usd),
+        help="`p10`, `p50` and `p90` of the draws; null where a run never ends",
+        unit="USD",
+    ),
+    Column(
+        "split_usd",
+        lambda o: o.split,
+        help="the total by what it pays for: compute, storage, egress, energy, staff, migration",
+        unit="USD",
+    ),
+    Column(
+        "usd_per",
+        lambda o: {unit_key(name): usd for name, usd in o.per},
+        help="the total by unit of work: run, epoch, step, 1M_tokens, 1000_images; hour, month, job, 1000_inferences",
+        unit="USD",
+    ),
+    Column(
+        "quote",
+        lambda o: o.source,
+        help="the price as listed and who asks it; of owned chips `usd_per_chip_hour` is that of a used hour",
+        unit="USD",
+    ),
+    Column(
+        "hours",
+        lambda o: o.hours,
+        "time",
+        lambda o: format_seconds(o.hours * HOUR),
+        help="from beginning to end; of a service, of a month",
+        unit="h",
+    ),
+    Column(
+        "hours_range",
+        lambda o: o.hours_range,
+        "time p90",
+        lambda o: _hours(o.hours_range.p90),
+        drop=3,
+        help="`p10`, `p50` and `p90` of the draws",
+        unit="h",
+    ),
+    Column("chip_hours", lambda o: o.chip_hours, help="paid for", unit="h"),
+    Column("utilization", lambda o: o.utilization, help="of the hours paid for that is used", unit="share"),
+    Column(
+        "meter_kwh",
+        lambda o: o.kwh,
+        "kWh",
+        lambda o: rate(o.kwh),
+        drop=2,
+        help="at the meter of the building, for the hours of the work",
+        unit="kWh",
+    ),
+    Column(
+        "kg_co2",
+        lambda o: o.kg_co2,
+        "kg CO2",
+        lambda o: rate(o.kg_co2),
+        drop=1,
+        help="of the grid, for that energy",
+        unit="kg",
+    ),
+    Column(
+        "interruptions_per_hour",
+        lambda o: o.interruptions_per_hour,
+        help="of all chips of a run together, of one replica of a service",
+        unit="1/h",
+    ),
+    Column("expected", lambda o: o.expected, nested=True, help="the course of a run, below; null of a service"),
+    Column(
+        "tornado",
+        lambda o: o.tornado,
+        nested=True,
+        help="the largest swing first: `input`, `low` and `high` (its 10th and 90th percentile), `usd_low` and "
+        "`usd_high` (the total there)",
+    ),
+    Column("", None, "$/chip-h", lambda o: o.source.price, help="as listed"),
+    Column("", None, "dated", lambda o: o.source.date, words=True, under=True, help="when the price was listed"),
+]
+
+
+def per_unit(unit: str) -> Column[CostOption]:
+    """The column of a total by one unit of work."""
+    return Column(
+        "", None, f"$/{unit}", lambda o: format_money(dict(o.per)[unit]) if unit in dict(o.per) else "-", drop=5
+    )
+
+
+def part(name: str, header: str) -> Column[CostOption]:
+    """The column of what a bill has for storage, energy or another part."""
+    return Column("", None, header, lambda o: format_money(getattr(o.split, name)))
+
+
+PRICING: Column[CostOption] = Column("", None, "pricing", lambda o: o.pricing, words=True)
+TOTAL: Column[CostOption] = Column("", None, "total", lambda o: format_money(o.total))
+SPLIT: list[Column[CostOption]] = [PRICING, *(part(name, name) for name in PARTS), TOTAL]
+
+
+def of_bill(column: Column[CostOption]) -> Column[CostRow]:
+    """A column of bills in rows that may have none."""
+    return column.within(lambda row: row.option, "-" if column.key == "usd" else "")
+
+
 STATEMENT: list[Column[CostRow]] = [
     Column("accelerators", lambda r: r.statement.accelerators, "chips", words=True, help="chips, how many"),
     Column("basis", lambda r: r.statement.basis, help="what every total is for: run, job or month"),
 ]
 OPTION: list[Column[CostRow]] = [
-    Column("pricing", lambda r: r.bill.pricing, "pricing", words=True, help="on demand, 1 year, 3 years, spot..."),
     Column(
-        "usd",
-        _of(lambda o: o.total),
-        lambda basis: f"$/{basis}",
-        _show(lambda o: format_money(o.total), "-"),
-        help="the total with every input at its median",
+        "pricing",
+        lambda r: r.bill.pricing,
+        "pricing",
+        words=True,
+        help="on demand, 1 year, 3 years, spot or on-premises",
     ),
-    Column("", None, "p50", _show(lambda o: money(o.usd.p50)), drop=9),
-    Column("usd_range", _of(lambda o: o.usd), "p10 to p90", _show(lambda o: spread(o.usd)), help="of the draws"),
-    Column("split_usd", _of(lambda o: o.split), help="the total by what it pays for"),
-    Column("usd_per", _of(lambda o: {unit_key(name): usd for name, usd in o.per}), help="the total by unit of work"),
-    Column("source", _of(lambda o: o.source), help="where the price comes from"),
-    Column("hours", _of(lambda o: o.hours), "time", _show(lambda o: format_seconds(o.hours * HOUR)), help="to the end"),
-    Column("hours_range", _of(lambda o: o.hours_range), "time p90", _show(lambda o: _hours(o.hours_range.p90)), drop=3),
-    Column("chip_hours", _of(lambda o: o.chip_hours), help="paid for"),
-    Column("utilization", _of(lambda o: o.utilization), help="share of the hours paid for that is used"),
-    Column("kwh", _of(lambda o: o.kwh), "kWh", _show(lambda o: rate(o.kwh)), drop=2, help="at the meter"),
-    Column("kg_co2", _of(lambda o: o.kg_co2), "kg CO2", _show(lambda o: rate(o.kg_co2)), drop=1, help="of the grid"),
-    Column("interruptions_per_hour", _of(lambda o: o.interruptions_per_hour), help="of all chips together"),
-    Column("expected", _of(lambda o: o.expected), nested=True, help="checkpoints, interruptions, and what they cost"),
-    Column("tornado", _of(lambda o: o.tornado), nested=True, help="what each input alone does to the total"),
-    Column("", None, "$/chip-h", _show(lambda o: o.source.price)),
-    Column("", None, "dated", _show(lambda o: o.source.date), words=True, under=True),
-    Column("", None, "from", _where, words=True, under=True),
+    *map(of_bill, BILL),
+    Column("", None, "from", _where, words=True, under=True, help="who asks the price, or why there is none"),
 ]
 EVIDENCE: Column[CostRow] = Column(
     "evidence",
@@ -133,26 +221,8 @@ EVIDENCE: Column[CostRow] = Column(
     lambda r: r.statement.evidence if r.option else "",
     words=True,
     drop=4,
+    help="what the hours rest on",
 )
-
-
-def per_unit(unit: str) -> Column[CostRow]:
-    """The column of a total by one unit of work."""
-    return Column(
-        "", None, f"$/{unit}", _show(lambda o: format_money(dict(o.per)[unit]) if unit in dict(o.per) else "-"), drop=5
-    )
-
-
-def _part(name: str) -> Column[CostOption]:
-    return Column("", None, name, lambda o: format_money(getattr(o.split, name)))
-
-
-PRICING: Column[CostOption] = Column("", None, "pricing", lambda o: o.pricing, words=True)
-SPLIT: list[Column[CostOption]] = [
-    PRICING,
-    *map(_part, PARTS),
-    Column("", None, "total", lambda o: format_money(o.total)),
-]
 
 
 def _stops(option: CostOption) -> str:

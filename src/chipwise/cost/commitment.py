@@ -7,6 +7,7 @@ from typing import Any
 
 from chipwise.catalog import Commitment
 from chipwise.errors import InputError
+from chipwise.prices import STALE_DAYS, price_record, quote_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,23 +18,23 @@ class BreakEven:
     ondemand_usd_per_chip_hour: float  # per chip-hour
     against: str  # whose price that is
     utilization: float  # from which the commitment is cheaper; above 1: never
-    stale: bool = False
+    age_days: int = 0
+
+    @property
+    def stale(self) -> bool:
+        """Whether the commitment's price is older than STALE_DAYS."""
+        return self.age_days > STALE_DAYS
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         c = self.commitment
+        price = price_record(c.usd_per_chip_hour, c.date, self.age_days, own=c.own, source=c.source, note=c.note)
         return {
-            "cloud": c.cloud,
-            "region": c.region,
-            "instance": c.instance,
             "years": c.years,
-            "usd_per_chip_hour": c.usd_per_chip_hour,
+            **quote_record(c.cloud, c.region, c.instance, price),
             "ondemand_usd_per_chip_hour": self.ondemand_usd_per_chip_hour,
             "against": self.against,
             "break_even_utilization": self.utilization,
-            "date": c.date,
-            "stale": self.stale,
-            "source": c.source,
         }
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chipwise.compare import Candidate, Refused, Terms, comparer_of
 from chipwise.compare.training.comparer import Change
+from chipwise.cost import view
 from chipwise.cost.answer import CostAssumptions, state_cost
+from chipwise.cost.focus import focus_bill
 from chipwise.cost.statement import CostOption, Statement
 from chipwise.errors import InputError, Refusal
-from chipwise.present.blocks import Block
 from chipwise.present.result import Result
 from chipwise.workload.model import Workload
 from chipwise.workload.serve import ServingWorkload
@@ -40,29 +41,10 @@ class Costs(Result):
         every = [option for s in self.statements for option in s.options]
         return min(every, key=lambda option: option.total, default=None)
 
-    def record(self) -> dict[str, Any]:
-        """As JSON has it."""
-        from chipwise.cost.view import record
-
-        return record(self)
-
-    def blocks(self) -> list[Block]:
-        """For people."""
-        from chipwise.cost.view import blocks
-
-        return blocks(self)
-
-    def flat_rows(self) -> list[dict[str, Any]]:
-        """For CSV and pandas: a row for each pricing model of each set of chips."""
-        from chipwise.cost.view import flat_rows
-
-        return flat_rows(self)
-
-    def focus_rows(self) -> list[dict[str, str]]:
-        """Rows of a FOCUS 1.1 bill; pricing models are alternatives, told apart by the tag `pricing`."""
-        from chipwise.cost.focus import focus_bill
-
-        return focus_bill(self)
+    record = view.record
+    blocks = view.blocks
+    flat_rows = view.flat_rows
+    focus_rows = focus_bill
 
 
 def cost_of(

@@ -11,6 +11,7 @@ from chipwise.catalog.economics import Assumption
 from chipwise.cost.commitment import BreakEven
 from chipwise.cost.onprem import Owned
 from chipwise.cost.spot import Expected
+from chipwise.prices import STALE_DAYS, price_record, quote_record
 
 if TYPE_CHECKING:
     from chipwise.compare.serving.row import ServingRow
@@ -68,7 +69,7 @@ class Source:
     usd_per_chip_hour: float  # as listed; of owned chips, of a used hour
     date: str
     source: str
-    stale: bool
+    age_days: int
     note: str
     list_usd_per_chip_hour: float | None = None  # of the same source on demand; None where it names none
     chips: float = 1.0  # of one instance or server, where that is known
@@ -79,23 +80,21 @@ class Source:
         return f"{name} (own price)" if self.own else name
 
     @property
+    def stale(self) -> bool:
+        """Whether the price is older than STALE_DAYS."""
+        return self.age_days > STALE_DAYS
+
+    @property
     def price(self) -> str:
         """US dollars a chip-hour for people; a star marks an old price."""
         return f"{self.usd_per_chip_hour:.2f}{'*' if self.stale else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {
-            "cloud": self.cloud or None,
-            "region": self.region,
-            "instance": self.instance,
-            "usd_per_chip_hour": self.usd_per_chip_hour,
-            "date": self.date,
-            "stale": self.stale,
-            "own": self.own,
-            "source": self.source,
-            "note": self.note,
-        }
+        price = price_record(
+            self.usd_per_chip_hour, self.date, self.age_days, own=self.own, source=self.source, note=self.note
+        )
+        return quote_record(self.cloud, self.region, self.instance, price)
 
 
 @dataclass(frozen=True, slots=True)

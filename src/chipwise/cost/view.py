@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog.economics import Assumption
-from chipwise.compare.columns import SERVING, TRAINING
+from chipwise.compare import columns as compared
 from chipwise.compare.training.comparer import TrainingRow
 from chipwise.compare.view import refusals
 from chipwise.cost.columns import (
@@ -20,6 +20,7 @@ from chipwise.cost.columns import (
     STATEMENT,
     TORNADO,
     CostRow,
+    of_bill,
     per_unit,
     spread,
 )
@@ -62,12 +63,15 @@ def record(c: Costs) -> dict[str, Any]:
         "seed": known.seed,
         "prices": known.prices.origin,
         "statements": [_statement(s) for s in c.statements],
-        "refused": c.refused,
+        "refused": [row_record(compared.REFUSED, refused) for refused in c.refused],
     }
 
 
 def _statement(s: Statement) -> dict[str, Any]:
-    answer = row_record(TRAINING, s.answer) if isinstance(s.answer, TrainingRow) else row_record(SERVING, s.answer)
+    if isinstance(s.answer, TrainingRow):
+        answer = row_record(compared.TRAINING, s.answer)
+    else:
+        answer = row_record(compared.SERVING, s.answer)
     return {
         "accelerators": s.accelerators,
         "basis": s.basis,
@@ -131,7 +135,13 @@ def side_by_side(c: Costs) -> Table:
     every = [row for s in c.statements for row in rows(s)]
     units = dict.fromkeys(unit for s in c.statements for o in s.options for unit, _ in o.per if unit != c.basis)
     at = next(i for i, column in enumerate(OPTION) if column.key == "usd_range") + 1
-    columns: list[Column[CostRow]] = [STATEMENT[0], *OPTION[:at], *map(per_unit, units), *OPTION[at:], EVIDENCE]
+    columns: list[Column[CostRow]] = [
+        STATEMENT[0],
+        *OPTION[:at],
+        *(of_bill(per_unit(unit)) for unit in units),
+        *OPTION[at:],
+        EVIDENCE,
+    ]
     totals = [row.total for row in every]
     best = frozenset({totals.index(min(totals))}) if any(row.option for row in every) else frozenset()
     return table(columns, every, c.basis, strong=best)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.economics import Economics
 from chipwise.fleet.network import TOLERANCE, NetworkNeed, serving_need, training_need
 from chipwise.fleet.storage import COLD_START_S, STALL, StorageNeed, serving_storage, training_storage
+from chipwise.predict.model.layouts import Layout
 from chipwise.predict.prediction import Prediction
 from chipwise.serving.service import Service
+from chipwise.serving.split import Split
 from chipwise.units import format_bytes, format_rate
 
 
@@ -19,8 +22,8 @@ class Advice:
 
     workload: str
     pool: str  # of a plan; "" outside of one
-    accelerators: str
-    split: str
+    accelerators: Accelerators
+    split: Layout | Split  # of a run, or of one replica
     network: NetworkNeed
     storage: StorageNeed
     words: tuple[str, ...]
@@ -42,7 +45,7 @@ def advise_training(
         ),
         f"samples are read at {_rate(storage.read)} in all",
     ]
-    return Advice(p.workload.name, "", str(p.accelerators), str(p.layout), network, storage, tuple(words))
+    return Advice(p.workload.name, "", p.accelerators, p.layout, network, storage, tuple(words))
 
 
 def advise_serving(service: Service, requests_per_s: float, instance: str = "") -> Advice:
@@ -69,9 +72,7 @@ def advise_serving(service: Service, requests_per_s: float, instance: str = "") 
         f"a replica loads {format_bytes(storage.weights)} of weights: {_rate(storage.load)} into a node "
         f"starts its replicas in {COLD_START_S:.0f} s"
     )
-    return Advice(
-        place.workload.name, "", str(service.accelerators), str(service.replica.split), network, storage, tuple(words)
-    )
+    return Advice(place.workload.name, "", service.accelerators, service.replica.split, network, storage, tuple(words))
 
 
 def _network_words(need: NetworkNeed) -> str:

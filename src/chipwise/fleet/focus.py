@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import TYPE_CHECKING
 
 from chipwise.errors import Refusal
 from chipwise.fleet.plan import Cost, FleetPlan
-from chipwise.fleet.planned import PlannedFleet
 from chipwise.fleet.request import DemandRequest
 from chipwise.prices.focus import CHIP_HOURS, Charge, focus_rows
+
+if TYPE_CHECKING:
+    from chipwise.fleet.planned import PlannedFleet
 
 CATEGORIES = {
     "ondemand": "Standard",

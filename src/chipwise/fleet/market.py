@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from chipwise.catalog import Chip, Commitment, load
-from chipwise.catalog.economics import Economics, Site, at, region_site, servers, site
+from chipwise.catalog.economics import Economics, Site, region_site, servers, site, site_with
 from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, owned, server_of, unit_watts
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.fleet.demand import Calendar, Demand, usd_rate
@@ -258,7 +258,7 @@ def own_place(spec: SiteSpec | None) -> Site:
     """The site of one's own, with the electricity that the file says."""
     if spec is None:
         return site("us-average", "on_premises.site")
-    return at(site(spec.site, "on_premises.site"), spec.usd_kwh, spec.pue)
+    return site_with(site(spec.site, "on_premises.site"), spec.usd_kwh, spec.pue)
 
 
 def _own_pool(out: Stock, chip: Chip, place: Site, know: Economics, chips: int) -> Pool:

@@ -11,16 +11,16 @@ from chipwise.fleet.advice import Advice
 from chipwise.fleet.problem import Option, Problem
 
 K = TypeVar("K")
-COSTS = (
-    "on demand",
-    "spot",
-    "commitments",
-    "capex",
-    "value left",
-    "space, upkeep, staff, interest",
-    "energy",
-    "existing",
-)
+COSTS = {  # kinds of cost as people read them, and their keys in JSON
+    "on demand": "ondemand",
+    "spot": "spot",
+    "commitments": "commitments",
+    "capex": "capex",
+    "value left": "residual_value",
+    "space, upkeep, staff, interest": "upkeep",
+    "energy": "energy",
+    "existing": "existing",
+}
 
 
 @dataclass(frozen=True, slots=True)

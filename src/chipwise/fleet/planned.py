@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.economics import Economics
 from chipwise.errors import InputError
+from chipwise.fleet import view
 from chipwise.fleet.advice import Advice, advise_serving, advise_training
 from chipwise.fleet.answers import again, answer
 from chipwise.fleet.demand import Demand
+from chipwise.fleet.focus import focus_bill
 from chipwise.fleet.plan import FleetAnswer, FleetPlan, Sensitivity
 from chipwise.fleet.planner import GAP, TIME_LIMIT_S
 from chipwise.fleet.problem import Option
 from chipwise.fleet.request import DemandRequest, plan_request
 from chipwise.knowledge import Knowledge
-from chipwise.present.blocks import Block
 from chipwise.present.result import Result
 from chipwise.units import DAY, format_seconds
 
@@ -63,29 +64,10 @@ class PlannedFleet(Result):
         """The demand's name."""
         return self.request.demand.name
 
-    def record(self) -> dict[str, Any]:
-        """As JSON has it."""
-        from chipwise.fleet.view import record
-
-        return record(self)
-
-    def blocks(self) -> list[Block]:
-        """For people."""
-        from chipwise.fleet.view import blocks
-
-        return blocks(self)
-
-    def flat_rows(self) -> list[dict[str, Any]]:
-        """For CSV and pandas: a row for each supply and period; what gives way where there is no plan."""
-        from chipwise.fleet.view import flat_rows
-
-        return flat_rows(self)
-
-    def focus_rows(self) -> list[dict[str, str]]:
-        """Rows of a FOCUS 1.1 bill: what is paid in each period, by supply and kind of cost."""
-        from chipwise.fleet.focus import focus_bill
-
-        return focus_bill(self)
+    record = view.record
+    blocks = view.blocks
+    flat_rows = view.flat_rows
+    focus_rows = focus_bill
 
     def plot(self, target: str | Path) -> None:
         """Draw chips and dollars over time into a file, .svg or .png."""

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chipwise.fleet.plan import Alternative, Cost, FleetPlan, Holding, Relaxation, Running, Sensitivity, Serving, Shadow
+from chipwise.fleet.plan import (
+    COSTS,
+    Alternative,
+    Cost,
+    FleetPlan,
+    Holding,
+    Relaxation,
+    Running,
+    Sensitivity,
+    Serving,
+    Shadow,
+)
 from chipwise.fleet.plan import Usage as PoolUsage
 from chipwise.fleet.problem import Problem
 from chipwise.fleet.sizing import Placed
+from chipwise.predict.model.layouts import Layout
 from chipwise.present.blocks import Cell, Link
-from chipwise.present.columns import Column
-from chipwise.present.numbers import number
-from chipwise.units import format_money
+from chipwise.present.columns import Column, record
+from chipwise.present.numbers import number, spread
+from chipwise.serving.split import Split
+from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:
+    from chipwise.fleet.market import Origin
     from chipwise.fleet.request import DemandRequest
 
 PRICING = {
@@ -36,22 +51,54 @@ def supplies(request: DemandRequest) -> list[Column[str]]:
     """What can be had, by the name of a supply."""
     problem, origins = request.problem, request.origins
     return [
-        Column("id", lambda s: s, "supply", words=True),
-        Column("chip", lambda s: problem.pool(problem.supply(s).pool).chip),
-        Column("family", lambda s: problem.pool(problem.supply(s).pool).family),
-        Column("chips_per_unit", lambda s: problem.pool(problem.supply(s).pool).chips),
+        Column("id", lambda s: s, "supply", words=True, help="name of the supply"),
+        Column("chip", lambda s: problem.pool(problem.supply(s).pool).chip, help="its name in the catalog"),
+        Column("family", lambda s: problem.pool(problem.supply(s).pool).family, help="gpu or tpu"),
+        Column(
+            "chips_per_unit",
+            lambda s: problem.pool(problem.supply(s).pool).chips,
+            help="in one instance, server or slice",
+        ),
         Column("pricing", lambda s: problem.supply(s).pricing, help="ondemand, spot, year1, year3, owned, existing"),
-        Column("cloud", lambda s: origins[s].cloud or None, "cloud", lambda s: origins[s].cloud or "own", words=True),
+        Column(
+            "cloud",
+            lambda s: origins[s].cloud or None,
+            "cloud",
+            lambda s: origins[s].cloud or "own",
+            words=True,
+            help="who rents it out; null: nobody, it is one's own",
+        ),
         Column("region", lambda s: origins[s].region, "region", lambda s: origins[s].region or "–", words=True),
         Column("instance", lambda s: origins[s].instance, "instance", lambda s: origins[s].instance or "–", words=True),
-        Column("usd_per_unit_hour", lambda s: problem.supply(s).usd_per_unit_hour),
-        Column("capex_usd", lambda s: problem.supply(s).capex),
-        Column("usd_per_unit_period", lambda s: problem.supply(s).usd_period),
-        Column("lead_periods", lambda s: problem.supply(s).lead),
+        Column("usd_per_unit_hour", lambda s: problem.supply(s).usd_per_unit_hour, help="of one unit", unit="USD"),
+        Column("capex_usd", lambda s: problem.supply(s).capex, help="of one unit, where it is bought", unit="USD"),
+        Column(
+            "usd_per_unit_period",
+            lambda s: problem.supply(s).usd_period,
+            help="of one unit held, whether used or not",
+            unit="USD",
+        ),
+        Column(
+            "lead_periods", lambda s: problem.supply(s).lead, help="from the order to the first use", unit="periods"
+        ),
         Column("", None, "$/chip-h", lambda s: _price(request, s)),
-        Column("date", lambda s: origins[s].date or None, "dated", lambda s: _dated(request, s), words=True),
-        Column("source", lambda s: origins[s].source, "source", lambda s: _link(origins[s].source), words=True),
-        Column("stale", lambda s: origins[s].stale),
+        Column(
+            "date",
+            lambda s: origins[s].date or None,
+            "dated",
+            lambda s: _dated(request, s),
+            words=True,
+            help="of the price",
+        ),
+        Column(
+            "source",
+            lambda s: origins[s].source,
+            "source",
+            lambda s: _link(origins[s].source),
+            words=True,
+            help="where the price comes from",
+        ),
+        Column("stale", lambda s: origins[s].stale, help="a price older than 90 days"),
     ]
 
 
@@ -71,32 +118,47 @@ def _dated(request: DemandRequest, name: str) -> str:
     return f"{origin.date} stale" if origin.stale else origin.date or "–"
 
 
-def holdings(request: DemandRequest) -> list[Column[Holding]]:
-    """Units of one supply in one period."""
-    p = request.problem
+def holdings(p: Problem, origins: Mapping[str, Origin] | None = None) -> list[Column[Holding]]:
+    """Units of one supply in one period; `origins` say whose they are."""
+    clouds = {name: origin.cloud or None for name, origin in (origins or {}).items()}
+
+    def chips(h: Holding) -> int:
+        return p.pool(p.supply(h.supply).pool).chips
+
     return [
-        Column("period", lambda h: p.periods[h.period].name, "period", words=True),
-        Column("supply", lambda h: h.supply, "supply", words=True),
-        Column("chip", lambda h: p.pool(p.supply(h.supply).pool).chip),
-        Column("pricing", lambda h: p.supply(h.supply).pricing),
-        Column("cloud", lambda h: request.origins[h.supply].cloud or None),
+        Column("period", lambda h: p.periods[h.period].name, "period", words=True, help="month or quarter"),
+        Column("supply", lambda h: h.supply, "supply", words=True, help="name of the supply"),
+        Column("chip", lambda h: p.pool(p.supply(h.supply).pool).chip, help="its name in the catalog"),
+        Column("pricing", lambda h: p.supply(h.supply).pricing, help="as of the supply"),
+        Column(
+            "cloud",
+            lambda h: clouds[h.supply],
+            help="who rents it out; null: nobody, it is one's own",
+        ),
         Column("region", lambda h: p.pool(p.supply(h.supply).pool).region),
-        Column("units", lambda h: h.units),
-        Column("chips", lambda h: h.units * p.pool(p.supply(h.supply).pool).chips, help="at once"),
-        Column("started", lambda h: h.started, "units", lambda h: f"{h.started:,}", help="ordered or committed"),
-        Column("", None, "chips", lambda h: f"{h.started * p.pool(p.supply(h.supply).pool).chips:,}"),
-        Column("unit_hours", lambda h: h.unit_hours, help="paid for"),
-        Column("usd", lambda h: h.usd, help="paid in this period"),
+        Column("units", lambda h: h.units, help="at once"),
+        Column("chips", lambda h: h.units * chips(h), help="at once", unit="chips"),
+        Column(
+            "started",
+            lambda h: h.started,
+            "units",
+            lambda h: f"{h.started:,}",
+            help="ordered or committed",
+            unit="units",
+        ),
+        Column("", None, "chips", lambda h: f"{h.started * chips(h):,}"),
+        Column("unit_hours", lambda h: h.unit_hours, help="paid for", unit="h"),
+        Column("usd", lambda h: h.usd, help="paid in this period", unit="USD"),
     ]
 
 
 def runs(p: Problem) -> list[Column[Running]]:
     """Hours of a training run in one period."""
     return [
-        Column("run", lambda r: r.run, "run", words=True),
+        Column("run", lambda r: r.run, "run", words=True, help="name of the training run"),
         Column("", None, "chip", lambda r: p.pool(r.option.pool).chip, words=True),
-        Column("period", lambda r: p.periods[r.period].name, "period", words=True),
-        Column("pool", lambda r: r.option.pool),
+        Column("period", lambda r: p.periods[r.period].name, "period", words=True, help="month or quarter"),
+        Column("pool", lambda r: r.option.pool, help="chips of one kind in one place"),
         Column(
             "supply",
             lambda r: r.option.supply or None,
@@ -104,22 +166,24 @@ def runs(p: Problem) -> list[Column[Running]]:
             lambda r: r.option.supply or f"held units of {r.option.pool}",
             words=True,
         ),
-        Column("units", lambda r: r.option.units, "units", lambda r: f"{r.option.units:,}"),
-        Column("spare", lambda r: r.option.spare),
-        Column("chips", lambda r: r.option.units * p.pool(r.option.pool).chips),
-        Column("hours", lambda r: r.hours, "hours", lambda r: number(r.hours)),
+        Column("units", lambda r: r.option.units, "units", lambda r: f"{r.option.units:,}", help="at work at once"),
+        Column("spare", lambda r: r.option.spare, help="units beside them, for failures"),
+        Column("chips", lambda r: r.option.units * p.pool(r.option.pool).chips, help="of those units"),
+        Column(
+            "hours", lambda r: r.hours, "hours", lambda r: number(r.hours), help="of the run in that period", unit="h"
+        ),
     ]
 
 
 def services(p: Problem) -> list[Column[Serving]]:
     """Units that answer for a service during one block of a period."""
     return [
-        Column("service", lambda s: s.service),
-        Column("period", lambda s: p.periods[s.period].name),
-        Column("block", lambda s: p.blocks[s.block].name),
-        Column("pool", lambda s: s.pool),
-        Column("units", lambda s: s.units),
-        Column("chips", lambda s: s.units * p.pool(s.pool).chips),
+        Column("service", lambda s: s.service, help="name of the service"),
+        Column("period", lambda s: p.periods[s.period].name, help="month or quarter"),
+        Column("block", lambda s: p.blocks[s.block].name, help="hours of the day that are alike"),
+        Column("pool", lambda s: s.pool, help="chips of one kind in one place"),
+        Column("units", lambda s: s.units, help="that answer"),
+        Column("chips", lambda s: s.units * p.pool(s.pool).chips, help="of those units"),
     ]
 
 
@@ -127,35 +191,54 @@ def costs(p: Problem) -> list[Column[Cost]]:
     """Dollars of one kind in one period."""
     return [
         Column("period", lambda c: None if c.period is None else p.periods[c.period].name, help="null: after the plan"),
-        Column("kind", lambda c: c.kind),
-        Column("for", lambda c: c.supply),
-        Column("usd", lambda c: c.usd),
+        Column("kind", lambda c: COSTS[c.kind], help="as the keys of `costs`"),
+        Column("for", lambda c: c.supply, help="supply, or pool for energy at work"),
+        Column("usd", lambda c: c.usd, help="paid then", unit="USD"),
     ]
 
 
 def usage(p: Problem) -> list[Column[PoolUsage]]:
     """How a pool is used in a period."""
     return [
-        Column("pool", lambda u: u.pool),
-        Column("period", lambda u: p.periods[u.period].name),
-        Column("held", lambda u: u.held),
-        Column("rented", lambda u: u.rented),
-        Column("used_unit_hours", lambda u: u.used_hours),
-        Column("paid_unit_hours", lambda u: u.paid_hours),
-        Column("utilization", lambda u: u.utilization),
-        Column("kw", lambda u: u.kw),
-        Column("kg_co2", lambda u: u.kg),
+        Column("pool", lambda u: u.pool, help="chips of one kind in one place"),
+        Column("period", lambda u: p.periods[u.period].name, help="month or quarter"),
+        Column("held", lambda u: u.held, help="units held"),
+        Column("rented", lambda u: u.rented, help="units rented by the hour, mean"),
+        Column("used_unit_hours", lambda u: u.used_hours, help="at work", unit="h"),
+        Column("paid_unit_hours", lambda u: u.paid_hours, help="paid for", unit="h"),
+        Column("utilization", lambda u: u.utilization, help="of the hours paid for that is used", unit="share"),
+        Column("kw", lambda u: u.kw, help="most power at once", unit="kW"),
+        Column("kg_co2", lambda u: u.kg, help="of the grid", unit="kg"),
     ]
+
+
+def _pace(x: Placed) -> str:
+    """The time of a run, or the load that a replica carries."""
+    return format_seconds(x.estimate.value) if x.prediction else f"{number(x.estimate.value)} requests/s"
+
+
+PLACED: list[Column[Placed]] = [
+    Column("workload", lambda x: x.work, "work", words=True),
+    Column("accelerators", lambda x: x.accelerators, "chips", words=True),
+    Column("", None, "split", lambda x: str(x.layout), words=True),
+    Column("", None, "takes or carries", _pace),
+    Column("", None, "90 %", lambda x: spread(x.estimate)),
+    Column("", None, "evidence", lambda x: x.estimate.evidence, words=True),
+    Column("", None, "because", lambda x: x.estimate.because or "–", words=True),
+]
+
+
+def split_record(split: Layout | Split) -> dict[str, Any]:
+    """How work is split: the layout of a run as `--layout` reads it, or the split of one replica; the other is null."""
+    if isinstance(split, Split):
+        return {"layout": None, "split": split}
+    return {"layout": str(split), "split": None}
 
 
 def placed(x: Placed) -> dict[str, Any]:
     """A sized workload as JSON has it."""
-    return {
-        "workload": x.work,
-        "accelerators": x.accelerators,
-        "layout": x.layout,
-        "seconds" if x.prediction else "requests_per_second": x.estimate,
-    }
+    split = split_record(x.capacity.service.replica.split) if x.capacity else {"layout": x.layout, "split": None}
+    return {**record(PLACED, x), **split, "duration_seconds" if x.prediction else "requests_per_second": x.estimate}
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +332,7 @@ def summary(plan: FleetPlan | None) -> dict[str, Any] | None:
         "bound_usd": plan.bound,
         "gap": plan.gap,
         "timed_out": plan.timed_out,
-        "costs": plan.by_kind(),
+        "costs": {COSTS[kind]: usd for kind, usd in plan.by_kind().items()},
         "utilization": plan.utilization(),
         "kw": max(plan.kw()),
         "kg_co2": sum(plan.kg()),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise.fleet.advice import Advice
 from chipwise.fleet.plan import FleetAnswer, FleetPlan
-from chipwise.fleet.planned import PlannedFleet
 from chipwise.fleet.request import DemandRequest
 from chipwise.fleet.tables import (
     ALTERNATIVES,
@@ -22,6 +21,7 @@ from chipwise.fleet.tables import (
     runs,
     sensitivity,
     services,
+    split_record,
     summary,
     supplies,
     usage,
@@ -31,6 +31,9 @@ from chipwise.present.columns import flat, table
 from chipwise.present.columns import record as row_record
 from chipwise.prices import STALE_DAYS
 from chipwise.units import format_seconds
+
+if TYPE_CHECKING:
+    from chipwise.fleet.planned import PlannedFleet
 
 MOST_COLUMNS = 12  # periods, or groups of them, beside each other
 
@@ -64,7 +67,7 @@ def _plan(request: DemandRequest, plan: FleetPlan) -> dict[str, Any]:
         "usd_by_period": plan.by_period(),
         "kw_by_period": plan.kw(),
         "kg_co2_by_period": plan.kg(),
-        "holdings": [row_record(holdings(request), h) for h in plan.holdings],
+        "holdings": [row_record(holdings(p, request.origins), h) for h in plan.holdings],
         "runs": [row_record(runs(p), r) for r in plan.running],
         "services": [row_record(services(p), s) for s in plan.serving],
         "costs_by_period": [row_record(costs(p), c) for c in plan.costs],
@@ -79,7 +82,7 @@ def _advice(a: Advice) -> dict[str, Any]:
         "workload": a.workload,
         "pool": a.pool,
         "accelerators": a.accelerators,
-        "split": a.split,
+        **split_record(a.split),
         "network": {
             "crosses": n.crosses,
             "carries": n.carries,
@@ -108,7 +111,7 @@ def flat_rows(fleet: PlannedFleet) -> list[dict[str, Any]]:
     """A row for each supply and period of the plan; what gives way where there is none."""
     if fleet.plan is None:
         return [flat(RELAX, r) for r in fleet.answer.relax]
-    return [flat(holdings(fleet.request), h) for h in fleet.plan.holdings]
+    return [flat(holdings(fleet.plan.problem, fleet.request.origins), h) for h in fleet.plan.holdings]
 
 
 def blocks(fleet: PlannedFleet) -> list[Block]:

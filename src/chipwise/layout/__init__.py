@@ -2,15 +2,15 @@
 
 from chipwise.layout.enumerate import Enumeration, enumerate_layouts
 from chipwise.layout.evaluate import evaluate
-from chipwise.layout.search import Found, SearchResult, search, search_in, smallest_that_holds
+from chipwise.layout.search import SearchResult, TimedLayout, search, search_in, smallest_that_holds
 from chipwise.layout.splits import in_words
 from chipwise.predict.model.memory import RESERVE
 
 __all__ = [
     "RESERVE",
     "Enumeration",
-    "Found",
     "SearchResult",
+    "TimedLayout",
     "enumerate_layouts",
     "evaluate",
     "in_words",

@@ -29,7 +29,7 @@ TIE = 0.01  # layouts this close are equal: the simplest is the best
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TimedLayout:
     """A layout with the seconds of its step and its bytes per chip."""
 
     layout: Layout
@@ -41,9 +41,9 @@ class Found:
 class SearchResult:
     """What a search found. `top` holds the best of each split and way to keep the weights, best first."""
 
-    best: Found
-    top: tuple[Found, ...]
-    front: tuple[Found, ...]  # nothing else is both faster and smaller; fastest first
+    best: TimedLayout
+    top: tuple[TimedLayout, ...]
+    front: tuple[TimedLayout, ...]  # nothing else is both faster and smaller; fastest first
     limit: float  # bytes a chip has for the work
     evaluated: int
     too_large: int  # layouts that need more
@@ -51,9 +51,9 @@ class SearchResult:
     splits: int
     refused: Mapping[str, int]  # splits by the reason they are not legal
 
-    def headroom(self, found: Found) -> float:
+    def headroom(self, timed: TimedLayout) -> float:
         """Bytes a layout leaves free."""
-        return self.limit - found.bytes
+        return self.limit - timed.bytes
 
 
 def search(
@@ -73,24 +73,24 @@ def search(
     raise _does_not_fit(workload, acc, calibration, stack, result, reserve)
 
 
-def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> SearchResult | Found:
+def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> SearchResult | TimedLayout:
     """The search over layouts already enumerated; where nothing fits, the layout that needs least."""
-    leaders: list[Found] = []
-    fronts: list[Found] = []
-    too_large, least = 0, Found(Layout(), np.inf, np.inf)
+    leaders: list[TimedLayout] = []
+    fronts: list[TimedLayout] = []
+    too_large, least = 0, TimedLayout(Layout(), np.inf, np.inf)
     for grid in legal.grids:
         seconds, need = evaluate(work, grid)
         smallest = int(np.argmin(need))
         if need.flat[smallest] < least.bytes:
-            least = _found(grid, seconds, need, smallest)
+            least = _timed(grid, seconds, need, smallest)
         fits = need <= limit
         count = int(np.count_nonzero(fits))
         too_large += len(grid) - count
         if not count:
             continue
-        fronts += [_found(grid, seconds, need, i) for i in _front(seconds, need, limit)]
+        fronts += [_timed(grid, seconds, need, i) for i in _front(seconds, need, limit)]
         np.putmask(seconds, ~fits, np.inf)
-        leaders += [_found(grid, seconds, need, i) for i in _leaders(grid, seconds, need, top)]
+        leaders += [_timed(grid, seconds, need, i) for i in _leaders(grid, seconds, need, top)]
     if not leaders:
         return least
     leaders.sort(key=_order)
@@ -111,19 +111,19 @@ def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> S
     )
 
 
-def _corrected(work: Setup, found: list[Found]) -> list[Found]:
+def _corrected(work: Setup, timed: list[TimedLayout]) -> list[TimedLayout]:
     """Times as they are answered: corrected by published steps near each layout."""
-    factors = work.factors([f.layout for f in found])
-    return [replace(f, seconds=f.seconds * float(factor)) for f, factor in zip(found, factors, strict=True)]
+    factors = work.factors([t.layout for t in timed])
+    return [replace(t, seconds=t.seconds * float(factor)) for t, factor in zip(timed, factors, strict=True)]
 
 
-def _order(f: Found) -> tuple[float, float]:
+def _order(f: TimedLayout) -> tuple[float, float]:
     """By time, then by memory; of those alike in both the first enumerated, on every architecture."""
     return rounded(f.seconds), rounded(f.bytes)
 
 
-def _on_front(found: list[Found]) -> list[int]:
-    keys = np.array([_order(f) for f in found]).reshape(-1, 2)
+def _on_front(timed: list[TimedLayout]) -> list[int]:
+    keys = np.array([_order(t) for t in timed]).reshape(-1, 2)
     return [int(i) for i in pareto(keys[:, 0], keys[:, 1])]
 
 
@@ -132,8 +132,8 @@ def _parts(x: Layout) -> tuple[int, ...]:
     return (x.pp > 1) + (x.cp > 1) + (x.tp > 1) + (x.ep > 1), x.pp, x.cp, x.tp, x.ep, x.zero
 
 
-def _found(grid: Grid, seconds: Array, need: Array, index: int) -> Found:
-    return Found(grid.at(index), float(seconds.flat[index]), float(need.flat[index]))
+def _timed(grid: Grid, seconds: Array, need: Array, index: int) -> TimedLayout:
+    return TimedLayout(grid.at(index), float(seconds.flat[index]), float(need.flat[index]))
 
 
 def _front(seconds: Array, need: Array, limit: float) -> list[int]:
@@ -194,7 +194,12 @@ def _so_many(chip: Chip, chips: int) -> Accelerators | None:
 
 
 def _does_not_fit(
-    workload: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None, least: Found, reserve: float
+    workload: Workload,
+    acc: Accelerators,
+    calibration: Calibration,
+    stack: Stack | None,
+    least: TimedLayout,
+    reserve: float,
 ) -> DoesNotFit:
     limit = acc.chip.usable_bytes * (1 - reserve)
     holds = smallest_that_holds(workload, acc.chip, calibration, stack, reserve)

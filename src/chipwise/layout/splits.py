@@ -131,7 +131,11 @@ def refusal(split: Split, model: Model, train: Train, wide: int) -> str:
     return ""
 
 
+def most_frequent(refused: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Reasons with the number of splits refused for them, the most frequent first."""
+    return sorted(refused.items(), key=lambda item: (-item[1], item[0]))
+
+
 def in_words(refused: Mapping[str, int]) -> list[str]:
     """Refusals as lines, the most frequent first."""
-    ordered = sorted(refused.items(), key=lambda item: (-item[1], item[0]))
-    return [f"{why} ({n:,} split{'s' if n > 1 else ''})" for why, n in ordered]
+    return [f"{why} ({n:,} split{'s' if n > 1 else ''})" for why, n in most_frequent(refused)]

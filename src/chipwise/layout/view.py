@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from chipwise.catalog import Accelerators
-from chipwise.layout.search import Found, SearchResult
-from chipwise.layout.splits import in_words
+from chipwise.layout.search import SearchResult, TimedLayout
+from chipwise.layout.splits import in_words, most_frequent
 from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, record, table
 from chipwise.present.numbers import plural
@@ -26,20 +26,41 @@ class LayoutSearch(Result):
     result: SearchResult
 
     @property
-    def best(self) -> Found:
+    def best(self) -> TimedLayout:
         """The fastest that fits."""
         return self.result.best
 
     @property
-    def columns(self) -> list[Column[Found]]:
+    def columns(self) -> list[Column[TimedLayout]]:
         """The columns of a layout."""
         r = self.result
         return [
             Column("layout", lambda f: str(f.layout), "layout", words=True, under=True, help="how the work is split"),
-            Column("step_seconds", lambda f: f.seconds, "step", lambda f: format_seconds(f.seconds)),
+            Column(
+                "calibrated_step_seconds",
+                lambda f: f.seconds,
+                "step",
+                lambda f: format_seconds(f.seconds),
+                help="one step, calibrated: the value of predict's estimate",
+                unit="s",
+            ),
             Column("", None, "of the best", lambda f: f"{f.seconds / r.best.seconds:.2f}x"),
-            Column("memory_bytes", lambda f: f.bytes, "memory", lambda f: format_bytes(f.bytes), help="of a chip"),
-            Column("headroom_bytes", r.headroom, "headroom", lambda f: format_bytes(max(r.headroom(f), 0.0))),
+            Column(
+                "memory_bytes",
+                lambda f: {"total": f.bytes},
+                "memory",
+                lambda f: format_bytes(f.bytes),
+                help="of a chip: the `total` alone",
+                unit="bytes",
+            ),
+            Column(
+                "headroom_bytes",
+                r.headroom,
+                "headroom",
+                lambda f: format_bytes(max(r.headroom(f), 0.0)),
+                help="that a chip has left",
+                unit="bytes",
+            ),
         ]
 
     def record(self) -> dict[str, Any]:
@@ -56,7 +77,7 @@ class LayoutSearch(Result):
             "too_large": r.too_large,
             "least_bytes": r.least_bytes,
             "splits": r.splits,
-            "refused_splits": dict(r.refused),
+            "refused_splits": [{"reason": reason, "splits": n} for reason, n in most_frequent(r.refused)],
         }
 
     def flat_rows(self) -> list[dict[str, Any]]:

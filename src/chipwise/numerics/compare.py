@@ -51,7 +51,7 @@ def margins(reference: Sequence[Run], share: float) -> Margins:
     """What fp32's own runs say about which differences matter."""
     finals = [run.final for run in reference]
     mean = math.fsum(finals) / len(finals)
-    spread = math.sqrt(math.fsum((each - mean) ** 2 for each in finals) / (len(finals) - 1))
+    spread = math.sqrt(math.fsum((loss - mean) ** 2 for loss in finals) / (len(finals) - 1))
     first = math.fsum(run.losses[0] for run in reference) / len(reference)
     scale = max(abs(mean), abs(first - mean)) or 1.0
     pairs = [(a, b) for i, a in enumerate(reference) for b in reference[i + 1 :]]
@@ -85,7 +85,7 @@ def compared(recipe: Recipe, runs: tuple[Run, ...], reference: Sequence[Run], m:
         why = f"{_difference(final, curve, m)}; {cause(recipe, counts)}"
         return Compared(recipe, runs, native, final, curve, UNSAFE, why, None, counts)
     needed = [pairs_needed(test) for test in (final, curve) if test.p_not_worse >= LEVEL]
-    most = None if None in needed else max(each for each in needed if each is not None)
+    most = None if None in needed else max(count for count in needed if count is not None)
     more = f"about {most} seeds" if most is not None else "more than 1,000 seeds"
     why = f"{_difference(final, curve, m)}; {more} would tell"
     return Compared(recipe, runs, native, final, curve, INCONCLUSIVE, why, most, counts)

@@ -20,9 +20,9 @@ def text() -> tuple[NDArray[np.int32], int]:
     import numpy as np
 
     content = files("chipwise.numerics").joinpath("data/alice.txt").read_text(encoding="ascii")
-    known = sorted(set(content))
-    place = {character: i for i, character in enumerate(known)}
-    return np.array([place[character] for character in content], dtype=np.int32), len(known)
+    alphabet = sorted(set(content))
+    index = {character: i for i, character in enumerate(alphabet)}
+    return np.array([index[character] for character in content], dtype=np.int32), len(alphabet)
 
 
 def passages(seed: int, batch: int, length: int) -> Iterator[Pair]:

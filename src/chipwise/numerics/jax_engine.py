@@ -114,14 +114,14 @@ class JaxEngine:
 
         def both(flat: Any, b: Any, scale: Any) -> Any:
             probes = [jnp.zeros(3, jnp.float32) for _ in sites]
-            (_, loss), (gradient, seen) = jax.value_and_grad(value, argnums=(0, 1), has_aux=True)(
+            (_, loss), (gradient, counts) = jax.value_and_grad(value, argnums=(0, 1), has_aux=True)(
                 flat, probes, b, scale
             )
             gradient = gradient / scale.astype(gradient.dtype)
             wide = gradient.astype(jnp.float32)
             finite = jnp.isfinite(loss) & jnp.all(jnp.isfinite(wide))
             norm = jnp.sqrt(jnp.sum(wide * wide))
-            return loss, gradient, jnp.stack(seen) if seen else jnp.zeros((0, 3)), norm, finite
+            return loss, gradient, jnp.stack(counts) if counts else jnp.zeros((0, 3)), norm, finite
 
         return sites, jax.jit(both)
 
@@ -130,16 +130,16 @@ class JaxEngine:
         if "compared" not in self.compiled:
             loss, unravel = self.program.loss, self.unravel
 
-            def true(flat: Any, seen: Any, b: Any, segments: Any) -> Any:
+            def true(flat: Any, computed: Any, b: Any, segments: Any) -> Any:
                 gradient = jax.grad(lambda flat: loss(unravel(flat), b).astype(jnp.float32))(flat)
                 some = (gradient != 0) & jnp.isfinite(gradient)
-                return self._by_layer(segments, some, some & (seen == 0), some & jnp.isinf(seen))
+                return self._by_layer(segments, some, some & (computed == 0), some & jnp.isinf(computed))
 
             self.compiled["compared"] = jax.jit(true)
         return self.compiled["compared"](self.flat.astype(jnp.float32), self.gradient, batch, self.segments)
 
     def _by_layer(self, segments: Any, *flags: Any) -> Any:
-        sums = [jax.ops.segment_sum(each.astype(jnp.float32), segments, len(self.layers)) for each in flags]
+        sums = [jax.ops.segment_sum(flag.astype(jnp.float32), segments, len(self.layers)) for flag in flags]
         return jnp.stack(sums, axis=1)
 
     def update(self) -> None:
@@ -154,7 +154,7 @@ class JaxEngine:
                 return rounded(values, low) if emulated and low is not None else values
 
             def step(flat: Any, gradient: Any, state: Any, corrections: Any, segments: Any) -> Any:
-                corrections = tuple(each.astype(flat.dtype) for each in corrections)
+                corrections = tuple(correction.astype(flat.dtype) for correction in corrections)
                 new, update, state = optimizer.update(flat, gradient.astype(flat.dtype), state, corrections, to)
                 some = update != 0
                 counted = self._by_layer(segments, some, some & (new == flat), some & jnp.isinf(new))

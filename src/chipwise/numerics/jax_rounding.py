@@ -134,16 +134,16 @@ def _apply(values: Any, how: How) -> tuple[Any, Any]:
         return after, jnp.zeros(3, jnp.float32)
     some = values != 0
     counts = (some, some & (after == 0), jnp.isinf(after) & jnp.isfinite(values))
-    return after, jnp.stack([jnp.sum(each, dtype=jnp.int32) for each in counts]).astype(jnp.float32)
+    return after, jnp.stack([jnp.sum(flags, dtype=jnp.int32) for flags in counts]).astype(jnp.float32)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def through(ahead: How, back: How, values: Any, seen: Any, seen_back: Any) -> Any:
-    """Values rounded one way, their gradient the other; `seen` and `seen_back` are the probes."""
+def through(ahead: How, back: How, values: Any, probe: Any, probe_back: Any) -> Any:
+    """Values rounded one way, their gradient the other; `probe` and `probe_back` are the probes."""
     return _apply(values, ahead)[0]
 
 
-def _forward(ahead: How, back: How, values: Any, seen: Any, seen_back: Any) -> tuple[Any, Any]:
+def _forward(ahead: How, back: How, values: Any, probe: Any, probe_back: Any) -> tuple[Any, Any]:
     return _apply(values, ahead)
 
 
@@ -163,13 +163,13 @@ class Rounded:
             raise ValueError(recipe.name)
         self.loss, self.products, self.file = loss, recipe.products, str(path.resolve())
         self.plain: How = (recipe.low, False)
-        self.found: dict[tuple[str, str], None] = {}
+        self.probed: dict[tuple[str, str], None] = {}
         self.probes: Probes = {}
 
     def sites(self, params: Any, batch: Any) -> list[tuple[str, str]]:
         """Every (layer, kind) that a trace meets."""
         jax.eval_shape(lambda p, b: self(p, b, {}), params, batch)
-        return list(self.found)
+        return list(self.probed)
 
     def __call__(self, params: Any, batch: Any, probes: Probes) -> Any:
         """The loss on rounded weights, by rounded steps."""
@@ -182,12 +182,12 @@ class Rounded:
         return out[0]
 
     def _probe(self, layer: str, kind: str) -> Any:
-        self.found[layer, kind] = None
+        self.probed[layer, kind] = None
         return self.probes.get((layer, kind), jnp.zeros(3, jnp.float32))
 
     def _weight(self, layer: str, leaf: Any) -> Any:
-        seen, back = self._probe(layer, "weights"), self._probe(layer, "weight gradients")
-        return through(self.plain, self.plain, leaf, seen, back)
+        probe, back = self._probe(layer, "weights"), self._probe(layer, "weight gradients")
+        return through(self.plain, self.plain, leaf, probe, back)
 
     def _run(self, jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], weights: dict[Any, str], scope: str) -> Any:
         """A jaxpr, equation by equation; `weights` says which variables are weights, or mere views of them."""
@@ -201,55 +201,55 @@ class Rounded:
         for equation in jaxpr.eqns:
             layer = _joined(scope, str(equation.source_info.name_stack))
             inputs = [read(atom) for atom in equation.invars]
-            known = [None if isinstance(atom, Literal) else weights.get(atom) for atom in equation.invars]
-            outputs = self._equation(equation, inputs, known, layer, fused)
+            names = [None if isinstance(atom, Literal) else weights.get(atom) for atom in equation.invars]
+            outputs = self._equation(equation, inputs, names, layer, fused)
             values.update(zip(equation.outvars, outputs, strict=True))
-            if equation.primitive.name in _MOVES and known and known[0]:
-                weights.update(dict.fromkeys(equation.outvars, known[0]))
+            if equation.primitive.name in _MOVES and names and names[0]:
+                weights.update(dict.fromkeys(equation.outvars, names[0]))
         return [read(atom) for atom in jaxpr.outvars]
 
     def _equation(
-        self, equation: Any, inputs: list[Any], known: list[str | None], scope: str, fused: set[Any]
+        self, equation: Any, inputs: list[Any], names: list[str | None], scope: str, fused: set[Any]
     ) -> list[Any]:
         name, params = equation.primitive.name, equation.params
         if name in _CALLS:
             inner = params[_CALLS[name]]
             jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
-            return list(self._run(jaxpr, consts, inputs, _named(jaxpr.invars, known), scope))
+            return list(self._run(jaxpr, consts, inputs, _named(jaxpr.invars, names), scope))
         if name == "scan":
-            return self._scan(params, inputs, known, scope)
+            return self._scan(params, inputs, names, scope)
         if name == "cond":
-            return self._cond(params, inputs, known, scope)
+            return self._cond(params, inputs, names, scope)
         keep = KEEP in scope.split("/")
-        layer = "/".join(each for each in scope.split("/") if _is_layer(each)) or self._line(equation)
-        eight = self.products is not None and name in _PRODUCTS and any(known) and not keep
+        layer = "/".join(part for part in scope.split("/") if _is_layer(part)) or self._line(equation)
+        eight = self.products is not None and name in _PRODUCTS and any(names) and not keep
         if eight:
-            inputs = [self._operand(value, weight, layer) for value, weight in zip(inputs, known, strict=True)]
+            inputs = [self._operand(value, weight, layer) for value, weight in zip(inputs, names, strict=True)]
         outputs = _called(equation, inputs)
         if keep or name in _MOVES or equation.outvars[0] in fused:
             return outputs
-        return [self._result(each, layer, eight) for each in outputs]
+        return [self._result(part, layer, eight) for part in outputs]
 
     def _operand(self, value: Any, weight: str | None, layer: str) -> Any:
         if self.products is None or value.dtype != jnp.float32:
             return value
-        place, kind = (weight, "weights") if weight else (layer, "activations")
-        return through((self.products[0], True), None, value, self._probe(place, kind), jnp.zeros(3, jnp.float32))
+        owner, kind = (weight, "weights") if weight else (layer, "activations")
+        return through((self.products[0], True), None, value, self._probe(owner, kind), jnp.zeros(3, jnp.float32))
 
     def _result(self, value: Any, layer: str, eight: bool) -> Any:
         # numbers (the loss among them) stay fp32, as they do in mixed precision
         if getattr(value, "dtype", None) != jnp.float32 or value.size < 2:
             return value
         back = (self.products[1], True) if eight and self.products is not None else self.plain
-        seen, seen_back = self._probe(layer, "activations"), self._probe(layer, "gradients")
-        return through(self.plain, back, value, seen, seen_back)
+        probe, probe_back = self._probe(layer, "activations"), self._probe(layer, "gradients")
+        return through(self.plain, back, value, probe, probe_back)
 
-    def _scan(self, params: Any, inputs: list[Any], known: list[str | None], scope: str) -> list[Any]:
+    def _scan(self, params: Any, inputs: list[Any], names: list[str | None], scope: str) -> list[Any]:
         fixed, carried, closed = params["num_consts"], params["num_carry"], params["jaxpr"]
-        weights = _named(closed.jaxpr.invars, known)
+        weights = _named(closed.jaxpr.invars, names)
 
-        def body(carry: Any, each: Any) -> tuple[Any, Any]:
-            out = self._run(closed.jaxpr, closed.consts, [*inputs[:fixed], *carry, *each], dict(weights), scope)
+        def body(carry: Any, slices: Any) -> tuple[Any, Any]:
+            out = self._run(closed.jaxpr, closed.consts, [*inputs[:fixed], *carry, *slices], dict(weights), scope)
             return out[:carried], out[carried:]
 
         carry, stacked = jax.lax.scan(
@@ -262,10 +262,10 @@ class Rounded:
         )
         return [*carry, *stacked]
 
-    def _cond(self, params: Any, inputs: list[Any], known: list[str | None], scope: str) -> list[Any]:
+    def _cond(self, params: Any, inputs: list[Any], names: list[str | None], scope: str) -> list[Any]:
         branches = [
             lambda *args, closed=closed: self._run(
-                closed.jaxpr, closed.consts, args, _named(closed.jaxpr.invars, known[1:]), scope
+                closed.jaxpr, closed.consts, args, _named(closed.jaxpr.invars, names[1:]), scope
             )
             for closed in params["branches"]
         ]
@@ -302,8 +302,8 @@ def _fused(jaxpr: Any) -> set[Any]:
     return inside
 
 
-def _named(variables: Sequence[Any], known: Sequence[str | None]) -> dict[Any, str]:
-    return {var: name for var, name in zip(variables, known, strict=True) if name}
+def _named(variables: Sequence[Any], names: Sequence[str | None]) -> dict[Any, str]:
+    return {var: name for var, name in zip(variables, names, strict=True) if name}
 
 
 def _is_layer(part: str) -> bool:

@@ -76,10 +76,10 @@ def read(given: object, field: str) -> Optimizer:
         given = {"name": given}
     if not isinstance(given, Mapping):
         raise InputError(field, str(given), 'a name or a dictionary such as {"name": "adamw", "learning_rate": 1e-3}')
-    known = [each.name for each in fields(Optimizer)]
+    names = [setting.name for setting in fields(Optimizer)]
     for key in given:
-        if key not in known:
-            raise UnknownName(field, str(key), known)
+        if key not in names:
+            raise UnknownName(field, str(key), names)
     if given.get("name", "adamw") not in ("sgd", "adamw"):
         raise InputError(f"{field}.name", given["name"], "sgd or adamw")
     for key, value in given.items():

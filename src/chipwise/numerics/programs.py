@@ -90,7 +90,7 @@ def _imported(name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise BrokenFile("program", name, "a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # it may import its neighbours
+    sys.path.insert(0, str(path.resolve().parent))  # it may import its neighbors
     try:
         with _located(name, path):
             spec.loader.exec_module(module)
@@ -99,22 +99,22 @@ def _imported(name: str) -> ModuleType:
     return module
 
 
-def _framework(name: str, module: ModuleType, asked: str | None) -> str:
-    has = [each for each in FRAMEWORKS if callable(getattr(module, _MAKES[each], None))]
-    if asked is not None and asked not in has:
-        raise InputError("program", name, f"a {_TITLES[asked]} program, which defines {_MAKES[asked]}()")
+def _framework(name: str, module: ModuleType, wanted: str | None) -> str:
+    has = [framework for framework in FRAMEWORKS if callable(getattr(module, _MAKES[framework], None))]
+    if wanted is not None and wanted not in has:
+        raise InputError("program", name, f"a {_TITLES[wanted]} program, which defines {_MAKES[wanted]}()")
     if not has:
         raise InputError("program", name, "a file that defines model() (PyTorch) or init(seed) (JAX)")
-    if asked is None and len(has) > 1:
+    if wanted is None and len(has) > 1:
         raise InputError(
             "program", name, "the framework, torch or jax, where a file defines both model() and init(seed)"
         )
-    return asked or has[0]
+    return wanted or has[0]
 
 
 def _program(name: str, module: ModuleType, framework: str) -> Program:
     needs(framework)
-    missing = [each for each in ("loss", "batches") if not callable(getattr(module, each, None))]
+    missing = [function for function in ("loss", "batches") if not callable(getattr(module, function, None))]
     if missing:
         given = "loss(model, batch)" if framework == "torch" else "loss(params, batch)"
         raise InputError("program", name, f"a file that defines {given} and batches(seed) (no {', '.join(missing)})")

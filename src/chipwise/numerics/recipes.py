@@ -82,7 +82,7 @@ class LossScale:
     """The factor on the loss: 1, fixed, or dynamic.
 
     >>> scale = LossScale("dynamic", 1024.0, grow_after=2)
-    >>> for finite in (False, True, True): scale.seen(finite)
+    >>> for finite in (False, True, True): scale.update(finite)
     >>> scale.value
     65536.0
     """
@@ -92,7 +92,7 @@ class LossScale:
         self.value = DYNAMIC_SCALE if self.dynamic else static if scaling == "static" else 1.0
         self.grow_after, self.good = grow_after, 0
 
-    def seen(self, finite: bool) -> None:
+    def update(self, finite: bool) -> None:
         """Learn whether the gradients of a step were finite."""
         if not self.dynamic:
             return

@@ -42,8 +42,8 @@ def total(counts: Iterable[Counts]) -> dict[tuple[str, str], Count]:
     {('fc', 'gradients'): Count(elements=8, zeroed=3, overflowed=0)}
     """
     out: dict[tuple[str, str], Count] = {}
-    for each in counts:
-        for key, count in each.items():
+    for run_counts in counts:
+        for key, count in run_counts.items():
             out[key] = out.get(key, Count()) + count
     return out
 

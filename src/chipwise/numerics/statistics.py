@@ -139,7 +139,7 @@ def sign_flip(differences: Sequence[float]) -> float:
     >>> sign_flip([1.0, 2.0, 3.0, 4.0, 5.0])
     0.0625
     """
-    seen = abs(math.fsum(differences)) * (1 - 1e-12)
+    observed = abs(math.fsum(differences)) * (1 - 1e-12)
     flips: Sequence[tuple[int, ...]]
     if len(differences) <= EXACT_UP_TO:
         flips = list(product((1, -1), repeat=len(differences)))
@@ -147,19 +147,19 @@ def sign_flip(differences: Sequence[float]) -> float:
         chance = Random(0)
         flips = [tuple(chance.choice((1, -1)) for _ in differences) for _ in range(9_999)]
         flips.append((1,) * len(differences))
-    as_far = sum(abs(math.fsum(s * d for s, d in zip(signs, differences, strict=True))) >= seen for signs in flips)
+    as_far = sum(abs(math.fsum(s * d for s, d in zip(signs, differences, strict=True))) >= observed for signs in flips)
     return as_far / len(flips)
 
 
-def pairs_needed(found: Paired) -> int | None:
+def pairs_needed(result: Paired) -> int | None:
     """About how many pairs would settle on which side of the margin the mean lies; None: beyond 1,000.
 
     >>> pairs_needed(paired([0.9, -0.5, 1.2, 0.1, -0.3], margin=0.5))
     33
     """
-    spread = (found.high - found.low) / 2 / t_point(1 - LEVEL, max(found.pairs - 1, 1)) * math.sqrt(found.pairs)
-    distance = abs(found.margin - found.mean)
-    for pairs in range(found.pairs + 1, 1001):
+    spread = (result.high - result.low) / 2 / t_point(1 - LEVEL, max(result.pairs - 1, 1)) * math.sqrt(result.pairs)
+    distance = abs(result.margin - result.mean)
+    for pairs in range(result.pairs + 1, 1001):
         if t_point(1 - LEVEL, pairs - 1) * spread / math.sqrt(pairs) < distance:
             return pairs
     return None

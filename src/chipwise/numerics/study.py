@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from chipwise.errors import InputError
+from chipwise.numerics import view
 from chipwise.numerics.compare import INCONCLUSIVE, MARGIN, SAFE, UNSAFE, Compared, Margins, compared, margins
 from chipwise.numerics.engine import Engine
 from chipwise.numerics.programs import LEAST_STEPS, MOST_STEPS, Program
 from chipwise.numerics.recipes import DYNAMIC_SCALE, STATIC_SCALE, Recipe, of_precision
 from chipwise.numerics.runs import Run
 from chipwise.numerics.training import Shown, train_all
-from chipwise.present.blocks import Block
 from chipwise.present.result import Result
 
 SEEDS = 5
@@ -87,23 +87,9 @@ class Study(Result):
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
 
-    def record(self) -> dict[str, Any]:
-        """As JSON has it."""
-        from chipwise.numerics.view import study_record
-
-        return study_record(self)
-
-    def flat_rows(self) -> list[dict[str, Any]]:
-        """For CSV and pandas: one row a recipe."""
-        from chipwise.numerics.view import flat_rows
-
-        return flat_rows(self)
-
-    def blocks(self) -> list[Block]:
-        """For people."""
-        from chipwise.numerics.view import blocks
-
-        return blocks(self)
+    record = view.study_record
+    blocks = view.blocks
+    flat_rows = view.flat_rows
 
 
 def study(

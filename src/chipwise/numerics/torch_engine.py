@@ -27,7 +27,7 @@ class TorchEngine:
         self.program, self.emulate = program, emulate
         self.software = f"PyTorch {torch.__version__.partition('+')[0]}"
         gpu = torch.cuda.is_available()
-        self.place = torch.device("cuda" if gpu else "cpu")
+        self.torch_device = torch.device("cuda" if gpu else "cpu")
         self.device = torch.cuda.get_device_name() if gpu else "CPU"
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # the reference is fp32 itself
         self.rounding: Rounding | None = None
@@ -41,7 +41,7 @@ class TorchEngine:
         """Whether the hardware computes in the recipe's formats."""
         if recipe.low is None:
             return True
-        if self.emulate or self.place.type == "cpu" or recipe.products is not None:
+        if self.emulate or self.torch_device.type == "cpu" or recipe.products is not None:
             return False
         return recipe.low.name == "fp16" or torch.cuda.is_bf16_supported(including_emulation=False)
 
@@ -54,7 +54,7 @@ class TorchEngine:
         model = self.program.make()
         if not isinstance(model, nn.Module):
             raise InputError("program.model", type(model).__name__, "a function that returns a torch.nn.Module")
-        self.model = model.float().to(self.place).train()
+        self.model = model.float().to(self.torch_device).train()
         self.names = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
         if not self.names:
             raise InputError("program.model", type(model).__name__, "a module with parameters to train")
@@ -76,7 +76,7 @@ class TorchEngine:
         self.layers = list(dict.fromkeys(layers))
         sizes = torch.tensor([p.numel() for _, p in self.names])
         index = torch.tensor([self.layers.index(layer) for layer in layers])
-        self.segments = torch.repeat_interleave(index, sizes).to(self.place)
+        self.segments = torch.repeat_interleave(index, sizes).to(self.torch_device)
         start = 0
         for _, p in self.names:
             p.data = self.flat[start : start + p.numel()].view(p.shape)
@@ -87,7 +87,7 @@ class TorchEngine:
         torch.manual_seed(self.seed * 1_000_003 + step)  # dropout is the same in every recipe
         low = self.recipe.low
         pure = self.native_run and low is not None and not self.recipe.master
-        batch = _moved(batch, self.place, DTYPES[low.name] if pure and low is not None else None)
+        batch = _moved(batch, self.torch_device, DTYPES[low.name] if pure and low is not None else None)
         with self._context():
             loss = self.program.loss(self.model, batch)
         if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
@@ -107,7 +107,7 @@ class TorchEngine:
         low = self.recipe.low
         if low is None or not self.recipe.master:
             return nullcontext()
-        return torch.autocast(self.place.type, DTYPES[low.name])
+        return torch.autocast(self.torch_device.type, DTYPES[low.name])
 
     def _gradient(self) -> Tensor:
         pieces = []
@@ -118,15 +118,15 @@ class TorchEngine:
 
     def _compare(self, batch: Any, step: int) -> None:
         """Count gradients that the hardware made 0 or infinite and an fp32 backward pass would not have."""
-        seen = self.gradient
+        computed = self.gradient
         torch.manual_seed(self.seed * 1_000_003 + step)
         if self.recipe.master:
-            with torch.autocast(self.place.type, enabled=False):
+            with torch.autocast(self.torch_device.type, enabled=False):
                 self.program.loss(self.model, batch).float().backward()
             true = self._gradient()
         else:  # the model itself is in the lower format: its copy in fp32, from the same weights
             wide = deepcopy(self.model).float()
-            self.program.loss(wide, _moved(batch, self.place, torch.float32)).backward()
+            self.program.loss(wide, _moved(batch, self.torch_device, torch.float32)).backward()
             true = torch.cat(
                 [
                     torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1)
@@ -135,7 +135,7 @@ class TorchEngine:
                 ]
             )
         some = (true != 0) & torch.isfinite(true)
-        self._tally("weight gradients", some, some & (seen == 0), some & torch.isinf(seen))
+        self._tally("weight gradients", some, some & (computed == 0), some & torch.isinf(computed))
 
     def update(self) -> None:
         """One step of the optimizer; counts the weights an update left as they were."""
@@ -155,7 +155,7 @@ class TorchEngine:
 
     def _tally(self, kind: str, *flags: Tensor) -> None:
         rows = [
-            torch.bincount(self.segments, weights=each.double(), minlength=len(self.layers)).tolist() for each in flags
+            torch.bincount(self.segments, weights=flag.double(), minlength=len(self.layers)).tolist() for flag in flags
         ]
         for layer, *numbers in zip(self.layers, *rows, strict=True):
             cell = self.tallies.numbers[layer, kind]
@@ -167,15 +167,15 @@ class TorchEngine:
         return self.tallies.counts()
 
 
-def _moved(batch: Any, place: torch.device, dtype: torch.dtype | None) -> Any:
+def _moved(batch: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
     """A batch on the device; floating values in `dtype` where one is given."""
     if isinstance(batch, Tensor):
-        moved = batch.to(place)
+        moved = batch.to(device)
         return moved.to(dtype) if dtype is not None and moved.is_floating_point() else moved
     if isinstance(batch, Mapping):
-        return {key: _moved(value, place, dtype) for key, value in batch.items()}
+        return {key: _moved(value, device, dtype) for key, value in batch.items()}
     if isinstance(batch, (list, tuple)):
-        return type(batch)([_moved(value, place, dtype) for value in batch])
+        return type(batch)([_moved(value, device, dtype) for value in batch])
     return batch
 
 

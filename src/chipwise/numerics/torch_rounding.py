@@ -145,12 +145,12 @@ class Rounding(TorchFunctionMode):
         kwargs = {key: self._swapped(value, layer, eight) for key, value in kwargs.items()}
         result = func(*args, **kwargs)
         if isinstance(result, tuple) and type(result) is tuple:
-            return tuple(self._result(each, layer, eight) for each in result)
+            return tuple(self._result(part, layer, eight) for part in result)
         return self._result(result, layer, eight)
 
     def _swapped(self, value: Any, layer: str, eight: bool) -> Any:
-        if isinstance(value, (list, tuple)) and any(isinstance(each, Tensor) for each in value):
-            return type(value)([self._swapped(each, layer, eight) for each in value])
+        if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
+            return type(value)([self._swapped(item, layer, eight) for item in value])
         if not isinstance(value, Tensor) or value.dtype != torch.float32:
             return value
         kind = "activations"

@@ -45,19 +45,19 @@ def train(engine: Engine, program: Program, recipe: Recipe, seed: int, steps: in
     died = None
     for step, batch in enumerate(_batches(program, seed, steps)):
         with calling(program):
-            found = engine.backward(batch, scale.value, step)
-            while step == 0 and scale.dynamic and not found.finite and scale.value > 1:
-                scale.seen(False)  # a first step is tried again: in a long run the steps spent here are nothing
-                found = engine.backward(batch, scale.value, step)
-        losses.append(found.loss)
-        norms.append(found.gradient_norm if found.finite else math.nan)
+            backward = engine.backward(batch, scale.value, step)
+            while step == 0 and scale.dynamic and not backward.finite and scale.value > 1:
+                scale.update(False)  # a first step is tried again: in a long run the steps spent here are nothing
+                backward = engine.backward(batch, scale.value, step)
+        losses.append(backward.loss)
+        norms.append(backward.gradient_norm if backward.finite else math.nan)
         scales.append(scale.value)
-        if not found.finite:
+        if not backward.finite:
             bad.append(step)
-        if found.finite or not scale.dynamic:
+        if backward.finite or not scale.dynamic:
             engine.update()
-        scale.seen(found.finite)
-        if _dead(bad, step, scale.dynamic, found.loss):
+        scale.update(backward.finite)
+        if _dead(bad, step, scale.dynamic, backward.loss):
             died = bad[-GIVE_UP] if scale.dynamic else bad[0]
             break
     rest = (math.nan,) * (steps - len(losses))

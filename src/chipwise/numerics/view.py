@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chipwise.numerics.compare import RULE, Compared
 from chipwise.numerics.runs import Count, Run
 from chipwise.numerics.statistics import Paired
-from chipwise.numerics.study import Study, Verdict
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.numbers import plural
+
+if TYPE_CHECKING:
+    from chipwise.numerics.study import Study, Verdict
 
 WORST = 3  # layers shown of a recipe; the JSON has all
 LOST = 0.01  # a smaller share of lost values is not worth a line

@@ -30,8 +30,9 @@ from chipwise.predict.model.kernels import (
     matmul_seconds,
     stream_seconds,
 )
+from chipwise.predict.model.precision import peak_of
 from chipwise.predict.model.shapes import Attention, Products
-from chipwise.predict.model.systolic import Table
+from chipwise.predict.model.systolic import CycleTable
 from chipwise.predict.site import architecture, kernel_coefficients, slice_for, table_of, wires
 
 BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625, "": 2.0}
@@ -158,12 +159,10 @@ def pool_of(kernel: Kernel) -> str:
 
 
 def device_compute_spec(
-    chip: Chip, dtype: str, devices: int, coefficients: KernelCoefficients, table: Table | None = None
+    chip: Chip, dtype: str, devices: int, coefficients: KernelCoefficients, table: CycleTable | None = None
 ) -> ComputeSpec:
     """The part of a chip that `devices` of its devices are."""
-    peak = chip.peak.get(dtype)
-    if peak is None and dtype == "fp32" and chip.family == "tpu":
-        peak = chip.peak["bf16"] / 6  # six bf16 passes at the highest precision
+    peak = peak_of(chip, dtype)
     if peak is None:
         has = ", ".join(d for d in chip.peak if d != "fp64")
         raise PrecisionMissing(f"{chip.id} has no {dtype} rate", f"it has {has}")

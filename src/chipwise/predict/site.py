@@ -12,7 +12,7 @@ from chipwise.predict.model.fabric import LinkCoefficients, Wires
 from chipwise.predict.model.kernels import ComputeSpec, KernelCoefficients
 from chipwise.predict.model.precision import numerics, peaks
 from chipwise.predict.model.schedule import StepCoefficients
-from chipwise.predict.model.systolic import Table, table_from
+from chipwise.predict.model.systolic import CycleTable, table_from
 
 RELEASE = 2024.0  # software releases are counted from here, in years
 
@@ -50,7 +50,7 @@ def compute_spec(chip: Chip, dtype: str, peak: float, calibration: Calibration) 
     )
 
 
-def table_of(chip: Chip, dtype: str, calibration: Calibration) -> Table | None:
+def table_of(chip: Chip, dtype: str, calibration: Calibration) -> CycleTable | None:
     """What the chip's compiler says of products, where it was swept."""
     entry = calibration.training.compiled.get("tables", {}).get("chips", {}).get(chip.id)
     return table_from(entry, dtype, chip.clock_hz) if entry else None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 ASCII = str.maketrans(
     {"µ": "u", "×": "x", "–": "-", "−": "-", "→": "->", "█": "#", "░": ".", "≥": ">=", "²": "2", "─": "-"}
@@ -29,7 +29,8 @@ class Table:
     """A table; columns named in `left` are words, the others numbers. `strong` rows stand out.
 
     On a terminal too narrow for it, columns `under` move to a line beneath each row, one after another, then columns
-    `drop` are left out in that order. A `bare` table shows no headers. `notes` stand beneath it.
+    `drop` are left out in that order. A `bare` table shows no headers. `notes` stand beneath it. HTML shows the `tips`
+    of headers to a reader who points at them.
     """
 
     headers: Sequence[str]
@@ -41,6 +42,7 @@ class Table:
     under: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    tips: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def table(block: Table) -> str:
     """A table whose first column heads each row."""
     kinds = ["words" if header in block.left else "number" for header in block.headers]
     head = "".join(
-        f'<th scope="col" class="{_class(header, kind)}">{text(header)}</th>'
+        f'<th scope="col" class="{_class(header, kind)}"{_tip(block.tips.get(header, ""))}>{text(header)}</th>'
         for header, kind in zip(block.headers, kinds, strict=True)
     )
     rows = []
@@ -52,6 +52,10 @@ def table(block: Table) -> str:
         f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(block.title)}"><table{short}>'
         f"{caption}{header}<tbody>{''.join(rows)}</tbody></table></div>{notes}"
     )
+
+
+def _tip(words: str) -> str:
+    return f' title="{escape(words)}"' if words else ""
 
 
 def _class(cell: Cell, kind: str) -> str:

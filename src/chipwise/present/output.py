@@ -21,13 +21,6 @@ class PipeClosed(Exception):
     """The reader of stdout went away, as `head` does. No OSError: typer would leave with 1 on those."""
 
 
-def formats(output: str, *known: str) -> str:
-    """The output format, if it is one that the verb knows."""
-    if output not in known:
-        raise InputError("output", output, f"one of {', '.join(known)}")
-    return output
-
-
 def ready(out: Path | None, field: str = "out") -> None:
     """Refuse a file in no folder before the work that would fill it."""
     if out is not None and not out.resolve().parent.is_dir():

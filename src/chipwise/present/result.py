@@ -15,7 +15,7 @@ LONGEST_REPR = 100  # characters: a line of a terminal
 
 
 class Result:
-    """The base of results. A room gives its results a `record`, `blocks` and, where they have rows, `flat_rows`.
+    """The base of results. A package gives its results a `record`, `blocks` and, where they have rows, `flat_rows`.
 
     Results are dataclasses with `repr=False`: all that one rests on may be megabytes.
     `VERB` is the command that prints the same: ``chipwise compare`` for a `Comparison`.

@@ -9,12 +9,12 @@ from chipwise.prices.money import (
     chip_hours,
     custom_prices_in_words,
     day_of,
-    is_stale,
     price_of,
     prices_in_words,
     quote,
     run_cost,
 )
+from chipwise.prices.record import age_in_days, is_stale, price_record, quote_record
 
 __all__ = [
     "STALE_DAYS",
@@ -22,6 +22,7 @@ __all__ = [
     "Price",
     "PriceBook",
     "Quote",
+    "age_in_days",
     "chip_hours",
     "custom_prices_in_words",
     "day_of",
@@ -29,8 +30,10 @@ __all__ = [
     "laid_over",
     "listed",
     "price_of",
+    "price_record",
     "prices_in_words",
     "quote",
+    "quote_record",
     "read_custom_prices",
     "read_rates",
     "run_cost",

@@ -75,9 +75,9 @@ class Billed:
 def what_for(line: Line, cloud: str) -> Billed | str:
     """What a line of usage was for, or in words why it is for no chip that is known."""
     details = _details(line)
-    told = _told(details, cloud)
-    if told is not None:
-        return told
+    stated = _from_properties(details, cloud)
+    if stated is not None:
+        return stated
     named = _instance(line, cloud, details)
     description = line["ChargeDescription"]
     if cloud == "gcp":
@@ -126,7 +126,7 @@ def tpu_slice(name: str) -> tuple[str, float] | None:
 
 def _details(line: Line) -> Mapping[str, str]:
     """The properties that a line has as JSON, by their names in lower case without F_ or x_."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for column in DETAILS:
         text = line[column]
         if not text.startswith("{"):
@@ -135,11 +135,11 @@ def _details(line: Line) -> Mapping[str, str]:
             pairs = json.loads(text)
         except ValueError:
             raise line.wrong(column, "a JSON object or nothing") from None
-        found |= {re.sub(r"^(f|x)_", "", key.lower()): str(value) for key, value in pairs.items()}
-    return found
+        properties |= {re.sub(r"^(f|x)_", "", key.lower()): str(value) for key, value in pairs.items()}
+    return properties
 
 
-def _told(details: Mapping[str, str], cloud: str) -> Billed | None:
+def _from_properties(details: Mapping[str, str], cloud: str) -> Billed | None:
     """The chip where the properties name it and count it; an instance that is known has the chips it is known for."""
     name = next((details[key] for key in CHIP_KEYS if details.get(key)), "")
     count = next((details[key] for key in COUNT_KEYS if details.get(key)), "")
@@ -150,9 +150,9 @@ def _told(details: Mapping[str, str], cloud: str) -> Billed | None:
     if not chip_id or chips <= 0:
         return None
     instance = details.get("instancetype", "")
-    known = instances().get((cloud, squashed(instance)))
-    if known is not None and known.chip_id == chip_id:
-        chips = known.chips
+    listed = instances().get((cloud, squashed(instance)))
+    if listed is not None and listed.chip_id == chip_id:
+        chips = listed.chips
     return Billed(chip_id, instance or ANY, chips, "instance")
 
 
@@ -160,12 +160,12 @@ def _instance(line: Line, cloud: str, details: Mapping[str, str]) -> Billed | st
     """The instance type that any column names; the name alone where it has accelerators that aren't known."""
     unknown = ""
     for text in _texts(line, details):
-        known = instances().get((cloud, squashed(text)))
-        candidates = [text] if known else PATTERNS[cloud].findall(text) if cloud in PATTERNS else []
+        listed = instances().get((cloud, squashed(text)))
+        candidates = [text] if listed else PATTERNS[cloud].findall(text) if cloud in PATTERNS else []
         for name in candidates:
-            found = _known(cloud, name)
-            if found is not None:
-                return found
+            billed = _from_name(cloud, name)
+            if billed is not None:
+                return billed
             if FAMILIES[cloud].match(name):
                 unknown = unknown or name
     return unknown
@@ -177,10 +177,10 @@ def _texts(line: Line, details: Mapping[str, str]) -> Iterator[str]:
 
 
 @cache
-def _known(cloud: str, name: str) -> Billed | None:
-    found = instances().get((cloud, squashed(name)))
-    if found is not None:
-        return Billed(found.chip_id, found.name, found.chips, "instance")
+def _from_name(cloud: str, name: str) -> Billed | None:
+    listed = instances().get((cloud, squashed(name)))
+    if listed is not None:
+        return Billed(listed.chip_id, listed.name, listed.chips, "instance")
     size = tpu_slice(name) if cloud == "gcp" else None
     return None if size is None else Billed(size[0], name, size[1], "instance")
 

@@ -35,7 +35,7 @@ class PriceBook:
         """
         wanted_clouds = None if clouds is None else set(clouds)
         wanted_regions = None if regions is None else set(regions)
-        found = [
+        offers = [
             (price, offer)
             for offer in self.offers
             if offer.chip_id == chip_id
@@ -43,8 +43,8 @@ class PriceBook:
             and (wanted_regions is None or offer.region in wanted_regions)
             and (price := offer.price(spot)) is not None
         ]
-        found.sort(key=lambda pair: (pair[0], -pair[1].chips, pair[1].cloud, pair[1].region, pair[1].instance))
-        return tuple(offer for _, offer in found)
+        offers.sort(key=lambda pair: (pair[0], -pair[1].chips, pair[1].cloud, pair[1].region, pair[1].instance))
+        return tuple(offer for _, offer in offers)
 
     def commitments_for(
         self, chip_id: str, years: int, clouds: Iterable[str] | None = None, regions: Iterable[str] | None = None
@@ -56,7 +56,7 @@ class PriceBook:
         """
         wanted_clouds = None if clouds is None else set(clouds)
         wanted_regions = None if regions is None else set(regions)
-        found = [
+        commitments = [
             c
             for c in self.commitments
             if c.chip_id == chip_id
@@ -64,7 +64,7 @@ class PriceBook:
             and (wanted_clouds is None or c.cloud in wanted_clouds)
             and (wanted_regions is None or c.region in wanted_regions)
         ]
-        return tuple(sorted(found, key=lambda c: (c.usd_per_chip_hour, c.cloud, c.region)))
+        return tuple(sorted(commitments, key=lambda c: (c.usd_per_chip_hour, c.cloud, c.region)))
 
     @property
     def newest(self) -> date:

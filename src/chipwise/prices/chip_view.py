@@ -13,7 +13,10 @@ from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.result import Result
 from chipwise.prices.book import PriceBook
-from chipwise.prices.money import Price, is_stale, price_of
+from chipwise.prices.lines import PriceLine, price_lines
+from chipwise.prices.money import Price, price_of
+from chipwise.prices.record import is_stale
+from chipwise.prices.view import offer_columns
 from chipwise.units import format_bytes, format_rate
 
 FIGURES = {  # what people call the figures
@@ -53,7 +56,7 @@ class PricedChip:
     chip: Chip
     ondemand: Price | None
     spot: Price | None
-    offers: tuple[Offer, ...]
+    offers: tuple[PriceLine, ...]
     today: date
 
     @property
@@ -165,22 +168,6 @@ def _slices(slices: Slices | None) -> dict[str, Any] | None:
     }
 
 
-def _offer(offer: Offer, today: date) -> dict[str, Any]:
-    return {
-        "cloud": offer.cloud,
-        "region": offer.region,
-        "instance": offer.instance,
-        "chips": offer.chips,
-        "ondemand_usd_per_chip_hour": offer.price(),
-        "spot_usd_per_chip_hour": offer.price(spot=True),
-        "date": offer.date,
-        "stale": is_stale(offer.date, today),
-        "own": offer.own,
-        "source": offer.source,
-        "note": offer.note,
-    }
-
-
 def figure_rows(chip: Chip) -> list[FigureRow]:
     """The figures of a chip, in the order of its file."""
     return [FigureRow(name, figure, chip) for name, figure in chip.figures.items()]
@@ -204,17 +191,28 @@ CHIP: list[Column[PricedChip]] = [
     Column("limits", lambda r: list(r.chip.limits), nested=True, help="known limits in words"),
     Column("peak", lambda r: _peaks(r.chip), "TFLOP/s", lambda r: _tera(r.chip), drop=10, help="dense FLOP/s by dtype"),
     Column("", None, "fp8", lambda r: f"{r.chip.peak['fp8'] / 1e12:,.0f}" if r.chip.runs("fp8") else "-", drop=5),
-    Column("memory_bytes", lambda r: r.chip.memory_bytes, "GiB", lambda r: _whole(r.chip.memory_bytes / 2**30), drop=9),
+    Column(
+        "memory_capacity_bytes",
+        lambda r: r.chip.memory_bytes,
+        "GiB",
+        lambda r: _whole(r.chip.memory_bytes / 2**30),
+        drop=9,
+    ),
     Column("bandwidth", lambda r: r.chip.bandwidth, "GB/s", lambda r: _whole(r.chip.bandwidth / 1e9), drop=7),
     Column("fabric", lambda r: _fabric(r.chip), "links GB/s", lambda r: _whole(r.chip.fabric.scale_up / 1e9), drop=3),
     Column("", None, "joins", lambda r: _whole(r.chip.fabric.domain), drop=2),
     Column("tdp_w", lambda r: r.chip.tdp_w, "W", lambda r: _whole(r.chip.tdp_w), drop=4),
     Column("ondemand_usd_per_chip_hour", lambda r: _usd(r.ondemand), "$/h", lambda r: _price(r.ondemand), drop=8),
     Column("spot_usd_per_chip_hour", lambda r: _usd(r.spot), "spot $/h", lambda r: _price(r.spot), drop=6),
-    Column("stale", lambda r: r.stale, help="which of these two prices are older than 90 days"),
+    Column("stale_prices", lambda r: r.stale, help="which of these two prices are older than 90 days"),
     Column("figures", lambda r: _figures(r.chip), nested=True, help="every figure with its source and date"),
     Column("slices", lambda r: _slices(r.slices), nested=True, help="legal slices; null for chips that have none"),
-    Column("offers", lambda r: [_offer(offer, r.today) for offer in r.offers], nested=True, help="cheapest first"),
+    Column(
+        "offers",
+        lambda r: [record(offer_columns(r.today), line) for line in r.offers],
+        nested=True,
+        help="as `prices` has them, cheapest first",
+    ),
 ]
 
 
@@ -311,10 +309,7 @@ def _slice_lines(slices: Slices | None) -> list[str]:
         return []
     shapes = ", ".join("x".join(map(str, shape)) for shape in slices.shapes)
     cubes = f", and whole cubes of {slices.cube} a side" if slices.cube else ""
-    return [
-        f"{shapes}{cubes}, up to {numbers.plural(slices.max_chips, 'chip')}",
-        f"{slices.source} ({slices.date})",
-    ]
+    return [f"{shapes}{cubes}, up to {numbers.plural(slices.max_chips, 'chip')}", f"{slices.source} ({slices.date})"]
 
 
 def priced(chips: Iterable[Chip], book: PriceBook, today: date) -> tuple[PricedChip, ...]:
@@ -324,7 +319,7 @@ def priced(chips: Iterable[Chip], book: PriceBook, today: date) -> tuple[PricedC
             chip,
             price_of(chip, chip.fabric.host_chips, False, today, book),
             price_of(chip, chip.fabric.host_chips, True, today, book),
-            book.offers_for(chip.id),
+            price_lines(book, [chip.id]),
             today,
         )
         for chip in chips

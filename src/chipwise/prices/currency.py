@@ -22,19 +22,19 @@ def read_rates(given: Sequence[str] | None, field: str = "fx") -> dict[str, floa
     """
     rates: dict[str, float] = {}
     accepted = "a currency and US dollars for one unit of it, such as EUR=1.08"
-    for each in given or ():
-        named = re.fullmatch(r"\s*([A-Za-z]{3})\s*=\s*([0-9.eE+-]+)\s*", each)
+    for text in given or ():
+        named = re.fullmatch(r"\s*([A-Za-z]{3})\s*=\s*([0-9.eE+-]+)\s*", text)
         try:
             rate = float(named[2]) if named else math.nan
         except ValueError:
             rate = math.nan
         if named is None or not 0 < rate < _MOST:
-            raise InputError(field, each, accepted)
+            raise InputError(field, text, accepted)
         code = named[1].upper()
         if code == USD and rate != 1.0:
-            raise InputError(field, each, "another currency than USD")
+            raise InputError(field, text, "another currency than USD")
         if rates.get(code, rate) != rate:
-            raise InputError(field, each, f"one rate for {code}")
+            raise InputError(field, text, f"one rate for {code}")
         rates[code] = rate
     return rates
 

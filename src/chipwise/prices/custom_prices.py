@@ -77,14 +77,14 @@ def read_custom_prices(path: Path, rates: Rates = NO_RATES, today: date | None =
     check_columns(path.name, header, NEEDED, (*COLUMNS, CURRENCY))
     when = today or date.today()
     rows: list[CustomPriceRow] = []
-    seen: dict[tuple[str, ...], int] = {}
+    line_of: dict[tuple[str, ...], int] = {}
     for line in lines:
         row = _row(line, rates, when)
         key = (row.chip_id, row.cloud, row.region, row.instance, f"{row.chips:g}")
-        if key in seen:
+        if key in line_of:
             where = f"{path.name} line {line.number}"
-            raise BrokenFile(where, " ".join(key), f"no offer twice (line {seen[key]} has it)")
-        seen[key] = line.number
+            raise BrokenFile(where, " ".join(key), f"no offer twice (line {line_of[key]} has it)")
+        line_of[key] = line.number
         rows.append(row)
     if not rows:
         raise BrokenFile("file", str(path), "at least one price below the header: it has none")
@@ -99,8 +99,8 @@ def laid_over(book: PriceBook, own: CustomPrices) -> PriceBook:
     """
     offers = [kept for offer in book.offers if (kept := _without(offer, own.offers)) is not None]
     commitments = [c for c in book.commitments if not any(_same_commitment(c, mine) for mine in own.commitments)]
-    said = f"{len(own.offers)} offers and {len(own.commitments)} commitments of {own.file}"
-    origin = f"own prices ({said}) over {book.origin}"
+    counts = f"{len(own.offers)} offers and {len(own.commitments)} commitments of {own.file}"
+    origin = f"own prices ({counts}) over {book.origin}"
     return replace(
         book,
         offers=(*own.offers, *offers),
@@ -206,11 +206,11 @@ def _without(offer: Offer, own: Sequence[Offer]) -> Offer | None:
 
 
 def _same_offer(offer: Offer, mine: Offer) -> bool:
-    place = (offer.chip_id, offer.cloud, offer.region) == (mine.chip_id, mine.cloud, mine.region)
+    same_region = (offer.chip_id, offer.cloud, offer.region) == (mine.chip_id, mine.cloud, mine.region)
     named = offer.instance.lower() == mine.instance.lower() and not offer.instance.startswith("(")  # no type's name
-    return place and (named or offer.chips == mine.chips or mine.instance == ANY)
+    return same_region and (named or offer.chips == mine.chips or mine.instance == ANY)
 
 
 def _same_commitment(c: Commitment, mine: Commitment) -> bool:
-    place = (c.chip_id, c.cloud, c.region, c.years) == (mine.chip_id, mine.cloud, mine.region, mine.years)
-    return place and (not c.instance or not mine.instance or c.instance.lower() == mine.instance.lower())
+    same_terms = (c.chip_id, c.cloud, c.region, c.years) == (mine.chip_id, mine.cloud, mine.region, mine.years)
+    return same_terms and (not c.instance or not mine.instance or c.instance.lower() == mine.instance.lower())

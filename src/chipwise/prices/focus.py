@@ -30,29 +30,6 @@ VERSION = "1.1"
 CATEGORIES = ("Usage", "Purchase")
 PRICING = ("Standard", "Dynamic", "Committed")
 HOURS, CHIP_HOURS = "Hours", "Chip-Hours"
-MANDATORY = (  # feature level "Mandatory" of FOCUS 1.1
-    "BilledCost",
-    "BillingAccountId",
-    "BillingAccountName",
-    "BillingCurrency",
-    "BillingPeriodEnd",
-    "BillingPeriodStart",
-    "ChargeCategory",
-    "ChargeClass",
-    "ChargeDescription",
-    "ChargePeriodEnd",
-    "ChargePeriodStart",
-    "ContractedCost",
-    "EffectiveCost",
-    "InvoiceIssuerName",
-    "ListCost",
-    "PricingQuantity",
-    "PricingUnit",
-    "ProviderName",
-    "PublisherName",
-    "ServiceCategory",
-    "ServiceName",
-)
 COLUMNS = (  # all that a row has, by name as the specification has them; x_ ones are ours
     "BilledCost",
     "BillingAccountId",
@@ -199,7 +176,7 @@ def _row(c: Charge, account: str, currency: str) -> dict[str, str]:
     usage, committed = c.category == "Usage", c.pricing_category == "Committed"
     sku = _key(c.provider, c.region, c.instance, c.chip_id, c.unit, c.service)
     price = _key(sku, c.pricing_category)
-    found = {
+    values = {
         "BilledCost": _number(c.billed),
         "BillingAccountId": account,
         "BillingAccountName": account,
@@ -236,26 +213,26 @@ def _row(c: Charge, account: str, currency: str) -> dict[str, str]:
     }
     if usage:
         name = c.instance or c.description
-        found |= {
-            "ConsumedQuantity": found["PricingQuantity"],
+        values |= {
+            "ConsumedQuantity": values["PricingQuantity"],
             "ConsumedUnit": c.unit,
             "ResourceId": sku,
             "ResourceName": name,
             "ResourceType": "Accelerator instance" if c.chip_id else c.service,
         }
     if usage and committed:
-        found |= {
+        values |= {
             "CommitmentDiscountCategory": "Usage",
             "CommitmentDiscountId": f"estimate-{price}",
             "CommitmentDiscountName": f"committed use of {c.instance or c.chip_id}",
             "CommitmentDiscountStatus": "Unused" if c.idle else "Used",
             "CommitmentDiscountType": "committed use",
             "CommitmentDiscountUnit": c.unit,
-            "CommitmentDiscountQuantity": found["PricingQuantity"],
+            "CommitmentDiscountQuantity": values["PricingQuantity"],
         }
     if c.idle:
-        found |= {"ConsumedQuantity": "", "ConsumedUnit": ""}
-    return {column: found.get(column, "") for column in COLUMNS}
+        values |= {"ConsumedQuantity": "", "ConsumedUnit": ""}
+    return {column: values.get(column, "") for column in COLUMNS}
 
 
 def _details(c: Charge) -> str:
@@ -263,13 +240,13 @@ def _details(c: Charge) -> str:
     if not c.chip_id:
         return ""
     count = 1.0 if c.unit == CHIP_HOURS else c.chips
-    said = {
+    details = {
         "GpuCount": _plain(count),
         "InstanceType": c.instance,
         "x_Chip": c.chip_id,
         "x_ChipsPerInstance": _plain(c.chips),
     }
-    return json.dumps(said, sort_keys=True)
+    return json.dumps(details, sort_keys=True)
 
 
 def _plain(value: float) -> float | int:

@@ -83,10 +83,10 @@ def read_focus(
         )
     rows = _rows(priced, years, ", ".join(dict.fromkeys(path.name for path in files)))
     if not rows:
-        why = "; ".join(f"{each.rows:,} {each.reason}" for each in bill.tally.found()) or "it has no rows"
+        why = "; ".join(f"{part.rows:,} {part.reason}" for part in bill.tally.left_out()) or "it has no rows"
         raise BrokenFile("files", ", ".join(map(str, files)), f"usage of a chip that is known ({why})")
     used = sum(group.rows for group in priced.values())
-    return Imported(rows, bill.read, used, bill.tally.found(), _said(years, priced))
+    return Imported(rows, bill.read, used, bill.tally.left_out(), _assumptions(years, priced))
 
 
 def _lines(path: Path) -> Iterator[Line]:
@@ -122,9 +122,9 @@ def _take(line: Line, bill: Bill, rates: Rates) -> None:
     if line["CommitmentDiscountStatus"] == "Unused":
         return bill.tally.add("commitments that lay idle", usd)
     cloud = cloud_id(line[PROVIDERS[0]] or line[PROVIDERS[1]])
-    found = what_for(line, cloud)
-    if isinstance(found, str):
-        return bill.tally.add(found, usd)
+    billed = what_for(line, cloud)
+    if isinstance(billed, str):
+        return bill.tally.add(billed, usd)
     if terms not in (*TERMS, COMMITTED):
         correction = "a correction" if line["ChargeClass"] == "Correction" else "usage"
         return bill.tally.add(f"{correction} with {terms or 'nothing'} as PricingCategory", usd)
@@ -132,8 +132,8 @@ def _take(line: Line, bill: Bill, rates: Rates) -> None:
     if hours is None:
         return bill.tally.add(f"in {line['PricingUnit'] or 'no unit'}, not in hours", usd)
     region = line["RegionId"] or line["RegionName"] or "global"
-    key = (found.chip_id, cloud, region, found.instance, found.chips, terms)
-    _count(bill.groups.setdefault(key, Group()), found, usd, *hours, _day(line))
+    key = (billed.chip_id, cloud, region, billed.instance, billed.chips, terms)
+    _count(bill.groups.setdefault(key, Group()), billed, usd, *hours, _day(line))
     return None
 
 
@@ -144,8 +144,8 @@ def _hours(line: Line) -> tuple[float, str] | None:
     return hours_of(_number(line, "PricingQuantity"), line["PricingUnit"])
 
 
-def _count(group: Group, found: Billed, usd: float, hours: float, unit: str, day: str) -> None:
-    per = found.per if unit == "instance" else unit
+def _count(group: Group, billed: Billed, usd: float, hours: float, unit: str, day: str) -> None:
+    per = billed.per if unit == "instance" else unit
     group.usd += usd
     group.rows += 1
     group.first, group.last = min(group.first, day), max(group.last, day)
@@ -153,9 +153,9 @@ def _count(group: Group, found: Billed, usd: float, hours: float, unit: str, day
         group.hosts = True
     elif per == "chip":
         group.chip_hours += hours
-        group.chips_alone = found.per == "chip"
+        group.chips_alone = billed.per == "chip"
     else:
-        group.chip_hours += hours * found.chips
+        group.chip_hours += hours * billed.chips
 
 
 def _number(line: Line, column: str) -> float:
@@ -222,16 +222,16 @@ def _note(terms: dict[str, Group], chip_id: str) -> str:
     hours = sum(group.chip_hours for group in terms.values())
     first = min(group.first for group in terms.values())
     last = max(group.last for group in terms.values())
-    said = f"paid for {hours:,.0f} chip-hours from {first} to {last}"
+    period = f"paid for {hours:,.0f} chip-hours from {first} to {last}"
     bare = all(group.chips_alone and not group.hosts for group in terms.values())
     hosted = load().chips[chip_id].family == "tpu"  # Google's price of a TPU has its host in it
-    return f"accelerator only; {said}" if bare and not hosted else said
+    return f"accelerator only; {period}" if bare and not hosted else period
 
 
-def _said(years: int | None, groups: dict[tuple[str, str, str, str, float, str], Group]) -> tuple[str, ...]:
-    said = ["prices are what was paid: EffectiveCost over chip-hours, discounts and corrections included"]
+def _assumptions(years: int | None, groups: dict[tuple[str, str, str, str, float, str], Group]) -> tuple[str, ...]:
+    notes = ["prices are what was paid: EffectiveCost over chip-hours, discounts and corrections included"]
     if any(key[-1] == COMMITTED for key in groups):
-        said.append(f"committed usage is taken to be on {years}-year terms, as --years says")
+        notes.append(f"committed usage is taken to be on {years}-year terms, as --years says")
     if any("accelerator only" in _note({"": group}, key[0]) for key, group in groups.items()):
-        said.append("where the bill has no lines for the host, the price is that of the accelerators alone")
-    return tuple(said)
+        notes.append("where the bill has no lines for the host, the price is that of the accelerators alone")
+    return tuple(notes)

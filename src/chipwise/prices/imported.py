@@ -42,7 +42,7 @@ class Tally:
         if usd is not None:
             self.costs[reason] = self.costs.get(reason, 0.0) + usd
 
-    def found(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[LeftOut, ...]:
         """The reasons, most rows first."""
         costs: Mapping[str, float] = self.costs
         many = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))

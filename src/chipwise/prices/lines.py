@@ -69,7 +69,7 @@ def price_lines(
     """
     out: list[PriceLine] = []
     for chip_id in chip_ids:
-        found = [
+        matching = [
             line
             for line in _of(book, chip_id)
             if (not clouds or line.cloud in clouds)
@@ -77,17 +77,17 @@ def price_lines(
             and (not terms or line.on(terms) is not None)
         ]
         out += sorted(
-            found, key=lambda line: (_rank(line, terms), -(line.chips or 0), line.cloud, line.region, line.instance)
+            matching, key=lambda line: (_rank(line, terms), -(line.chips or 0), line.cloud, line.region, line.instance)
         )
     return tuple(out)
 
 
 def cheapest_of_each(lines: Iterable[PriceLine]) -> tuple[PriceLine, ...]:
     """The first line of every chip and cloud."""
-    seen: dict[tuple[str, str], PriceLine] = {}
+    first: dict[tuple[str, str], PriceLine] = {}
     for line in lines:
-        seen.setdefault((line.chip_id, line.cloud), line)
-    return tuple(seen.values())
+        first.setdefault((line.chip_id, line.cloud), line)
+    return tuple(first.values())
 
 
 def _rank(line: PriceLine, terms: str) -> tuple[bool, float]:
@@ -137,9 +137,9 @@ def _alone(commitments: Iterable[Commitment]) -> list[PriceLine]:
         places.setdefault((c.chip_id, c.cloud, c.region, c.instance), {})[c.years] = c
     return [
         PriceLine(
-            *place, None, None, None, *(_dated(of[n].usd_per_chip_hour, of[n]) if n in of else None for n in (1, 3))
+            *key, None, None, None, *(_dated(of[n].usd_per_chip_hour, of[n]) if n in of else None for n in (1, 3))
         )
-        for place, of in places.items()
+        for key, of in places.items()
     ]
 
 

@@ -11,6 +11,7 @@ from chipwise.catalog import Chip, Offer
 from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
+from chipwise.prices.record import age_in_days, price_record, quote_record
 from chipwise.units import HOUR, format_money
 
 ALONE = "accelerator only"  # offers so noted ask for the host on top
@@ -19,13 +20,18 @@ SINGLE = "single node"  # offers so noted can't be joined by a network that trai
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per chip-hour, the offer they come from, and whether that offer is old."""
+    """US dollars per chip-hour, the offer they come from, and how old that offer is."""
 
     usd_per_chip_hour: float
     spot: bool
     offer: Offer
-    stale: bool  # dated more than STALE_DAYS before the day of asking
+    age_days: int  # from the offer's date to the day of asking
     note: str = ""
+
+    @property
+    def stale(self) -> bool:
+        """Whether the offer is older than STALE_DAYS."""
+        return self.age_days > STALE_DAYS
 
     def __str__(self) -> str:
         o = self.offer
@@ -52,21 +58,11 @@ class Quote:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: the cost and the offer behind it."""
-        price, offer = self.price, self.price.offer
-        return {
-            "usd": self.usd,
-            "per": self.per,
-            "usd_per_chip_hour": price.usd_per_chip_hour,
-            "spot": price.spot,
-            "cloud": offer.cloud,
-            "region": offer.region,
-            "instance": offer.instance,
-            "date": offer.date,
-            "stale": price.stale,
-            "own": offer.own,
-            "source": offer.source,
-            "note": price.note or offer.note,
-        }
+        price, o = self.price, self.price.offer
+        listed = price_record(
+            price.usd_per_chip_hour, o.date, price.age_days, own=o.own, source=o.source, note=price.note or o.note
+        )
+        return {"usd": self.usd, "per": self.per, **quote_record(o.cloud, o.region, o.instance, listed)}
 
 
 def chip_hours(chips: int, seconds: float) -> float:
@@ -106,15 +102,6 @@ def custom_prices_in_words(book: PriceBook, used: Iterable[Price | None]) -> tup
     own = sorted({f"{p.offer.chip_id} on {p.offer.cloud}" for p in used if p is not None and p.offer.own})
     where = f"used for {', '.join(own)}" if own else "none of them is the cheapest that fits"
     return (f"prices: {book.origin}; {where}",)
-
-
-def is_stale(dated: str, today: date, days: int = STALE_DAYS) -> bool:
-    """Whether a price is dated more than `days` before `today`.
-
-    >>> is_stale("2026-01-01", date(2026, 4, 1)), is_stale("2026-01-01", date(2026, 4, 2))
-    (False, True)
-    """
-    return (today - date.fromisoformat(dated)).days > days
 
 
 def day_of(text: str, field: str) -> str:
@@ -167,15 +154,15 @@ def price_of(
     >>> price_of(load().chips["v7x"], 64) is None
     True
     """
-    found, note = fitting(chip, chips, spot, book or listed())
-    if not found:
+    offers, note = fitting(chip, chips, spot, book or listed())
+    if not offers:
         return None
     best = (
-        min(found, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_per_chip_hour(o, spot))
+        min(offers, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_per_chip_hour(o, spot))
         if whole_instances
-        else found[0]
+        else offers[0]
     )
-    return Price(_usd_per_chip_hour(best, spot), spot, best, is_stale(best.date, today or date.today()), note)
+    return Price(_usd_per_chip_hour(best, spot), spot, best, age_in_days(best.date, today or date.today()), note)
 
 
 def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook) -> tuple[tuple[Offer, ...], str]:

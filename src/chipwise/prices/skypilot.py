@@ -50,7 +50,7 @@ SAME = "the spot price repeats the on-demand price or is above it: spot left emp
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ListedOffer:
     """An instance in a zone, prices per instance-hour."""
 
     chip_id: str
@@ -64,7 +64,7 @@ class Found:
 
 def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today: date | None = None) -> Imported:
     """Own prices from catalog files; the cloud is that of the folder unless named, the date that of the file."""
-    tally, said = Tally(), []
+    tally, notes = Tally(), []
     rows: dict[tuple[str, ...], CustomPriceRow] = {}
     read = used = 0
     for path in files:
@@ -73,30 +73,30 @@ def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today
             raise InputError("cloud", NOTHING, f"the cloud of {path}: its folder {where!r} is none that is known")
         day = dated or _day_of(path, today or date.today())
         if not dated:
-            said.append(f"{path.name} of {where} is dated {day} by the time of the file; --date says another")
+            notes.append(f"{path.name} of {where} is dated {day} by the time of the file; --date says another")
         lines = list(_lines(path))
         read += len(lines)
-        found = list(_gcp(lines, tally) if where == "gcp" else _plain(lines, where, tally))
-        found = list(_without_placeholders(found, tally))
-        used += len(found)
+        offers = list(_gcp(lines, tally) if where == "gcp" else _plain(lines, where, tally))
+        offers = list(_without_placeholders(offers, tally))
+        used += len(offers)
         source = f"SkyPilot catalog {where}/{path.name}"
-        for each in _cheapest(found, tally):
+        for offer in _cheapest(offers, tally):
             row = CustomPriceRow(
-                each.chip_id,
+                offer.chip_id,
                 where,
-                each.region,
-                each.instance,
-                each.chips,
-                (each.ondemand, each.spot, None, None),
+                offer.region,
+                offer.instance,
+                offer.chips,
+                (offer.ondemand, offer.spot, None, None),
                 day,
                 source,
-                each.note,
+                offer.note,
             )
             rows[row.chip_id, where, row.region, row.instance, f"{row.chips:g}"] = row
     if not rows:
         raise InputError("files", ", ".join(map(str, files)), "a row with an accelerator that is known and its price")
     used += tally.joined
-    return Imported(tuple(rows[key] for key in sorted(rows)), read, used, tally.found(), tuple(said))
+    return Imported(tuple(rows[key] for key in sorted(rows)), read, used, tally.left_out(), tuple(notes))
 
 
 def _lines(path: Path) -> Iterator[Line]:
@@ -117,16 +117,16 @@ def _price(line: Line, column: str) -> float | None:
     return line.number_of(column, accepted, MAX_USD_H, zero=True) or None
 
 
-def _plain(lines: Sequence[Line], cloud: str, tally: Tally) -> Iterator[Found]:
+def _plain(lines: Sequence[Line], cloud: str, tally: Tally) -> Iterator[ListedOffer]:
     """Instances with their accelerators in them."""
     for line in lines:
         name, instance = line["AcceleratorName"], line["InstanceType"]
-        known = instances().get((cloud, squashed(instance)))
-        if not name and known is None:
+        listed = instances().get((cloud, squashed(instance)))
+        if not name and listed is None:
             tally.add(NOT_ACCELERATORS)
             continue
-        if known is not None:
-            chip_id, chips = known.chip_id, known.chips
+        if listed is not None:
+            chip_id, chips = listed.chip_id, listed.chips
         else:
             chip = _chip(name)
             if chip is None:
@@ -135,7 +135,7 @@ def _plain(lines: Sequence[Line], cloud: str, tally: Tally) -> Iterator[Found]:
             chip_id, chips = chip, line.number_of("AcceleratorCount", "a number of accelerators above 0", MAX_CHIPS)
         yield from _priced(
             line,
-            Found(
+            ListedOffer(
                 chip_id,
                 line.words("Region", "the name of a region"),
                 instance,
@@ -147,13 +147,13 @@ def _plain(lines: Sequence[Line], cloud: str, tally: Tally) -> Iterator[Found]:
         )
 
 
-def _priced(line: Line, found: Found, tally: Tally) -> Iterator[Found]:
-    if found.ondemand is None and found.spot is None:
+def _priced(line: Line, offer: ListedOffer, tally: Tally) -> Iterator[ListedOffer]:
+    if offer.ondemand is None and offer.spot is None:
         tally.add(NO_PRICE)
-    elif not found.instance:
+    elif not offer.instance:
         raise line.wrong("InstanceType", "the name of an instance type")
     else:
-        yield found
+        yield offer
 
 
 def _chip(name: str) -> str | None:
@@ -166,7 +166,7 @@ def _chip(name: str) -> str | None:
         return None
 
 
-def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
+def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[ListedOffer]:
     """TPU slices as they are; GPUs with the host that holds so many of them."""
     hosts: dict[tuple[str, str], Line] = {}
     for line in lines:
@@ -176,7 +176,7 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
             hosts[line["InstanceType"], line["AvailabilityZone"]] = line
         else:
             tally.add(NOT_ACCELERATORS)
-    taken: set[tuple[str, str]] = set()
+    used_hosts: set[tuple[str, str]] = set()
     for line in lines:
         name = line["AcceleratorName"]
         if not name:
@@ -187,7 +187,7 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
             chip_id, chips = size
             yield from _priced(
                 line,
-                Found(
+                ListedOffer(
                     chip_id, region, name.removeprefix("tpu-"), chips, _price(line, "Price"), _price(line, "SpotPrice")
                 ),
                 tally,
@@ -201,7 +201,9 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
         if name in N1:
             yield from _priced(
                 line,
-                Found(chip, region, ATTACHED, chips, _price(line, "Price"), _price(line, "SpotPrice"), ATTACHED_NOTE),
+                ListedOffer(
+                    chip, region, ATTACHED, chips, _price(line, "Price"), _price(line, "SpotPrice"), ATTACHED_NOTE
+                ),
                 tally,
             )
             continue
@@ -209,20 +211,20 @@ def _gcp(lines: Sequence[Line], tally: Tally) -> Iterator[Found]:
         if not fitting:
             tally.add(NO_HOST)
         for instance, host in fitting.items():
-            taken.add((instance, line["AvailabilityZone"]))
+            used_hosts.add((instance, line["AvailabilityZone"]))
             ondemand, spot = (_sum(_price(host, kind), _price(line, kind)) for kind in ("Price", "SpotPrice"))
-            yield from _priced(line, Found(chip, region, instance, chips, ondemand, spot, HOST_NOTE), tally)
-    tally.joined += len(taken)
-    for _ in hosts.keys() - taken:
+            yield from _priced(line, ListedOffer(chip, region, instance, chips, ondemand, spot, HOST_NOTE), tally)
+    tally.joined += len(used_hosts)
+    for _ in hosts.keys() - used_hosts:
         tally.add(NO_CHIPS)
 
 
 def _hosts_of(name: str, chips: float, zone: str, hosts: dict[tuple[str, str], Line]) -> dict[str, Line]:
     """The hosts of a zone that hold so many of these accelerators."""
     fitting = [
-        each.name
-        for each in instances().values()
-        if each.cloud == "gcp" and each.chips == chips and each.name.startswith(HOSTS[name])
+        instance_type.name
+        for instance_type in instances().values()
+        if instance_type.cloud == "gcp" and instance_type.chips == chips and instance_type.name.startswith(HOSTS[name])
     ]
     return {instance: hosts[instance, zone] for instance in fitting if (instance, zone) in hosts}
 
@@ -231,32 +233,32 @@ def _sum(host: float | None, chips: float | None) -> float | None:
     return None if host is None or chips is None else host + chips
 
 
-def _without_placeholders(found: Sequence[Found], tally: Tally) -> Iterator[Found]:
+def _without_placeholders(offers: Sequence[ListedOffer], tally: Tally) -> Iterator[ListedOffer]:
     """Without prices that several sizes of the same chip share in a region: nobody asks the same for 1 and for 8."""
     sizes: dict[tuple[str, str, float], set[float]] = {}
-    for each in found:
-        for usd in (each.ondemand, each.spot):
+    for offer in offers:
+        for usd in (offer.ondemand, offer.spot):
             if usd is not None:
-                sizes.setdefault((each.chip_id, each.region, usd), set()).add(each.chips)
+                sizes.setdefault((offer.chip_id, offer.region, usd), set()).add(offer.chips)
 
-    def real(each: Found, usd: float | None) -> float | None:
-        return usd if usd is not None and len(sizes[each.chip_id, each.region, usd]) == 1 else None
+    def real(offer: ListedOffer, usd: float | None) -> float | None:
+        return usd if usd is not None and len(sizes[offer.chip_id, offer.region, usd]) == 1 else None
 
-    for each in found:
-        ondemand, spot = real(each, each.ondemand), real(each, each.spot)
+    for offer in offers:
+        ondemand, spot = real(offer, offer.ondemand), real(offer, offer.spot)
         if ondemand is None and spot is None:
             tally.add(PLACEHOLDER)
         else:
-            if (ondemand, spot) != (each.ondemand, each.spot):
+            if (ondemand, spot) != (offer.ondemand, offer.spot):
                 tally.add(ONE_EMPTY)
-            yield Found(each.chip_id, each.region, each.instance, each.chips, ondemand, spot, each.note)
+            yield ListedOffer(offer.chip_id, offer.region, offer.instance, offer.chips, ondemand, spot, offer.note)
 
 
-def _cheapest(found: Sequence[Found], tally: Tally) -> Iterator[Found]:
+def _cheapest(offers: Sequence[ListedOffer], tally: Tally) -> Iterator[ListedOffer]:
     """One offer an instance and region: the cheapest zone on each pricing model."""
-    groups: dict[tuple[str, str, str, float], list[Found]] = {}
-    for each in found:
-        groups.setdefault((each.chip_id, each.region, each.instance, each.chips), []).append(each)
+    groups: dict[tuple[str, str, str, float], list[ListedOffer]] = {}
+    for offer in offers:
+        groups.setdefault((offer.chip_id, offer.region, offer.instance, offer.chips), []).append(offer)
     for (chip_id, region, instance, chips), zones in groups.items():
         ondemand, spot = (
             min((usd for zone in zones if (usd := getattr(zone, kind)) is not None), default=None)
@@ -265,4 +267,4 @@ def _cheapest(found: Sequence[Found], tally: Tally) -> Iterator[Found]:
         if ondemand is not None and spot is not None and spot >= ondemand:
             tally.add(SAME)
             spot = None
-        yield Found(chip_id, region, instance, chips, ondemand, spot, zones[0].note)
+        yield ListedOffer(chip_id, region, instance, chips, ondemand, spot, zones[0].note)

@@ -15,27 +15,16 @@ from chipwise.present.numbers import plural, price
 from chipwise.present.result import Result
 from chipwise.prices.book import STALE_DAYS, PriceBook
 from chipwise.prices.lines import TERMS, Dated, PriceLine, cheapest_of_each, price_lines
-from chipwise.prices.money import is_stale
+from chipwise.prices.record import age_in_days, is_stale, price_record
 
 KEYS = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}  # of TERMS in JSON and CSV
 HEADERS = {"ondemand": "on demand", "spot": "spot", "1y": "1 year", "3y": "3 years"}
 DROP = {"1y": 4, "3y": 3}
 
 
-def _age(dated: str, today: date) -> int:
-    return (today - date.fromisoformat(dated)).days
-
-
-def _price(dated: Dated, today: date) -> dict[str, Any]:
-    return {
-        "usd_per_chip_hour": dated.usd_per_chip_hour,
-        "date": dated.date,
-        "age_days": _age(dated.date, today),
-        "stale": is_stale(dated.date, today),
-        "own": dated.own,
-        "source": dated.source,
-        "note": dated.note,
-    }
+def _price(p: Dated, today: date) -> dict[str, Any]:
+    age = age_in_days(p.date, today)
+    return price_record(p.usd_per_chip_hour, p.date, age, own=p.own, source=p.source, note=p.note)
 
 
 def _filled(row: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +54,24 @@ def _terms(terms: str, today: date) -> Column[PriceLine]:
     return Column(KEYS[terms], value, HEADERS[terms], show, drop=DROP.get(terms, 0), help="of a chip-hour; null: none")
 
 
+def offer_columns(today: date) -> list[Column[PriceLine]]:
+    """The columns of an offer, with ages on a day."""
+
+    def age(line: PriceLine) -> int:
+        return age_in_days(line.date, today)
+
+    return [
+        Column("chip", lambda r: r.chip_id, "chip", words=True),
+        Column("cloud", lambda r: r.cloud, "cloud", words=True),
+        Column("region", lambda r: r.region, "region", lambda r: r.region or "any", words=True),
+        Column("instance", lambda r: r.instance, "instance", lambda r: r.instance or "any", words=True, under=True),
+        Column("chips", lambda r: r.chips, "chips", lambda r: "-" if r.chips is None else f"{r.chips:g}", drop=2),
+        *(_terms(terms, today) for terms in TERMS),
+        Column("date", lambda r: r.date, "date", words=True, help="of the price on demand, or of the first other"),
+        Column("age_days", age, "age", lambda r: f"{age(r):,}", drop=1, help="days since the date"),
+    ]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PriceList(Result):
     """Offers per chip-hour, cheapest first; `chips` are those asked about by name, `total` the offers that match."""
@@ -79,18 +86,7 @@ class PriceList(Result):
     @property
     def columns(self) -> list[Column[PriceLine]]:
         """The columns of an offer."""
-        return [
-            Column("chip", lambda r: r.chip_id, "chip", words=True),
-            Column("cloud", lambda r: r.cloud, "cloud", words=True),
-            Column("region", lambda r: r.region, "region", lambda r: r.region or "any", words=True),
-            Column("instance", lambda r: r.instance, "instance", lambda r: r.instance or "any", words=True, under=True),
-            Column("chips", lambda r: r.chips, "chips", lambda r: "-" if r.chips is None else f"{r.chips:g}", drop=2),
-            *(_terms(terms, self.today) for terms in TERMS),
-            Column("date", lambda r: r.date, "date", words=True, help="of the price on demand, or of the first other"),
-            Column(
-                "age_days", lambda r: _age(r.date, self.today), "age", lambda r: f"{_age(r.date, self.today):,}", drop=1
-            ),
-        ]
+        return offer_columns(self.today)
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -146,7 +142,7 @@ class PriceFilter:
     every: bool = False
 
 
-def list_prices(book: PriceBook, today: date, wanted: PriceFilter | None = None) -> PriceList:
+def list_prices(book: PriceBook, today: date, filters: PriceFilter | None = None) -> PriceList:
     """The offers of a price book that pass a filter.
 
     >>> from chipwise.prices.book import listed
@@ -154,21 +150,21 @@ def list_prices(book: PriceBook, today: date, wanted: PriceFilter | None = None)
     >>> {(line.chip_id, line.cloud) for line in offers}
     {('v5e', 'gcp')}
     """
-    wanted = wanted or PriceFilter()
-    if wanted.terms is not None and wanted.terms not in TERMS:
-        raise InputError("pricing", wanted.terms, f"one of {', '.join(TERMS)}")
-    chips = _chips(wanted.on)
+    filters = filters or PriceFilter()
+    if filters.terms is not None and filters.terms not in TERMS:
+        raise InputError("pricing", filters.terms, f"one of {', '.join(TERMS)}")
+    chips = _chips(filters.on)
     clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
     regions = {o.region for o in book.offers} | {c.region for c in book.commitments}
     lines = price_lines(
         book,
         chips,
-        _named("cloud", wanted.cloud, clouds),
-        _named("region", wanted.region, regions),
-        wanted.terms or "",
+        _named("cloud", filters.cloud, clouds),
+        _named("region", filters.region, regions),
+        filters.terms or "",
     )
-    shown = lines if wanted.on is not None or wanted.every else cheapest_of_each(lines)
-    return PriceList(shown, tuple(chips) if wanted.on is not None else (), len(lines), book, today)
+    shown = lines if filters.on is not None or filters.every else cheapest_of_each(lines)
+    return PriceList(shown, tuple(chips) if filters.on is not None else (), len(lines), book, today)
 
 
 def _names(flag: str, given: str | Sequence[str], expected: str) -> list[str]:
@@ -185,11 +181,11 @@ def _chips(on: str | Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(exact_chip(name).id for name in _names("on", on, "chips such as v5p,h100")))
 
 
-def _named(flag: str, given: str | Sequence[str] | None, known: set[str]) -> list[str]:
+def _named(flag: str, given: str | Sequence[str] | None, names_listed: set[str]) -> list[str]:
     """The names of a list; one that isn't known is a mistake."""
     if given is None:
         return []
-    lower = {name.lower(): name for name in known if name}
+    lower = {name.lower(): name for name in names_listed if name}
     names = [name.lower() for name in _names(flag, given, "names split by commas")]
     for name in names:
         if name not in lower:

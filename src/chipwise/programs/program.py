@@ -65,9 +65,3 @@ class Program:
         if self.out_shardings is not None:
             options["out_shardings"] = self.out_shardings
         return jax.jit(self.fn, **options).lower(*self.args)
-
-    def argument_bytes(self) -> int:
-        """Bytes of all arguments before sharding."""
-        import jax
-
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.args))

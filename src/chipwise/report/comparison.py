@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.compare import AnyComparison, Flip, Refused, TrainingComparison
+from chipwise.compare import AnyComparison, Flip, TrainingComparison
+from chipwise.compare.columns import FLIPS, REFUSED
 from chipwise.compare.view import criteria, ranked
 from chipwise.cost.statement import Statement
 from chipwise.predict.estimate import Estimate
-from chipwise.present.blocks import Table
-from chipwise.present.columns import narrowed
+from chipwise.present.columns import narrowed, table
 from chipwise.present.numbers import interval, number, plural, time_unit
 from chipwise.prices import STALE_DAYS, Price
 from chipwise.report import charts
@@ -102,16 +102,16 @@ def _bars(c: AnyComparison, subject: Subject) -> Figure:
 
 
 def _comparison(c: AnyComparison, subject: Subject) -> Section:
-    table = ranked(
+    every = ranked(
         c,
         numbered=False,
         title=f"All chips that can {subject.table}, ranked by {c.terms.objective}",
         notes=(f"The pick is highlighted. * marks prices older than {STALE_DAYS} days. {subject.note}",),
     )
-    narrow = narrowed(table, PRINTED_COLUMNS)
+    narrow = narrowed(every, PRINTED_COLUMNS)
     parts: list[Part] = [Points("What decides this workload", tuple(criteria(c))), narrow]
     if c.refused:
-        parts.append(refused_table(c.refused))
+        parts.append(table(REFUSED, c.refused, title="Refused"))
     return Section("comparison", "Comparison", tuple(parts))
 
 
@@ -178,15 +178,7 @@ def flip_section(flips: Sequence[Flip], otherwise: str, statements: Sequence[Sta
         )
     ]
     if flips:
-        headers = ("change of", "new pick", "in words")
-        parts.append(
-            Table(
-                headers,
-                tuple((f.kind, f.winner, f.words) for f in flips),
-                left=frozenset(headers),
-                title="What would change the decision",
-            )
-        )
+        parts.append(table(FLIPS, flips, title="What would change the decision"))
     else:
         parts.append(Prose(otherwise))
     parts += [figure for s in statements[:1] if (figure := tornado_part(s))]
@@ -205,10 +197,3 @@ def how_sure(
         return (*said, "No other chip's interval reaches it.")
     more = " and others" if len(near) > 4 else ""
     return (*said, f"The intervals of {', '.join(near[:4])}{more} overlap with it.")
-
-
-def refused_table(refused: Sequence[Refused]) -> Table:
-    """Chips that can't do the work on these terms, and why."""
-    headers = ("chips", "why not", "what would unlock it")
-    rows = tuple((str(r.accelerators or r.chip.id), r.reason, r.unlock or "–") for r in refused)
-    return Table(headers, rows, left=frozenset(headers), title="Refused")

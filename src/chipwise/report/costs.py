@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.cost.columns import ASSUMPTIONS, COMMITMENTS, RIVALS, share
+from chipwise.cost.columns import ASSUMPTIONS, BILL, COMMITMENTS, PRICING, RIVALS, TOTAL, part, per_unit, share
 from chipwise.cost.statement import OWNED, PARTS, PRICING_MODELS, SPOT, CostOption, Rival, Source, Statement
 from chipwise.present.blocks import Table
-from chipwise.present.columns import table
+from chipwise.present.columns import Column, chosen, table
 from chipwise.present.numbers import dollars, number, percent
 from chipwise.report import charts
 from chipwise.report.parts import Figure, Part, Points, Prose, Section, Tile
-from chipwise.units import HOUR, format_money, format_seconds
+from chipwise.units import format_money
 
 PAYS = {
     "compute": "chips",
@@ -87,13 +87,18 @@ def _ranged(t: CostOption) -> str:
     return f"{format_money(t.total)} ({format_money(t.usd.p10)} to {format_money(t.usd.p90)})"
 
 
+def _parts(s: Statement) -> list[str]:
+    """What some bill pays for."""
+    return [name for name in PARTS if any(getattr(o.split, name) for o in s.options)]
+
+
 def _breakdown(s: Statement) -> Figure:
-    used = [part for part in PARTS if any(getattr(t.split, part) for t in s.options)]
-    terms = {PAYS[part]: [getattr(t.split, part) for t in s.options] for part in used}
+    used = _parts(s)
+    terms = {PAYS[name]: [getattr(o.split, name) for o in s.options] for name in used}
     words = "; ".join(
-        f"{t.pricing} {format_money(t.total)}, of which "
-        + ", ".join(f"{PAYS[part]} {dollars(getattr(t.split, part))}" for part in used if getattr(t.split, part))
-        for t in s.options
+        f"{o.pricing} {format_money(o.total)}, of which "
+        + ", ".join(f"{PAYS[name]} {dollars(getattr(o.split, name))}" for name in used if getattr(o.split, name))
+        for o in s.options
     )
     best = s.cheapest
     return charts.stacks(
@@ -110,93 +115,73 @@ def _breakdown(s: Statement) -> Figure:
 
 
 def _bill(s: Statement) -> Table:
-    used = [part for part in PARTS if any(getattr(t.split, part) for t in s.options)]
-    headers = ("pricing", "whose", "$/chip-h", *(PAYS[part] for part in used), "total", "p10 to p90", "time")
-    rows = []
-    for t in s.options:
-        stale = "*" if t.source.stale else ""
-        rows.append(
-            (
-                t.pricing,
-                _whose(t.source),
-                f"${t.source.usd_per_chip_hour:.2f}{stale}",
-                *(dollars(getattr(t.split, part)) for part in used),
-                format_money(t.total),
-                f"{format_money(t.usd.p10)} to {format_money(t.usd.p90)}",
-                format_seconds(t.hours * HOUR),
-            )
-        )
     best = s.cheapest
+    columns = [
+        PRICING,
+        WHOSE,
+        *chosen(BILL, "$/chip-h"),
+        *(part(name, PAYS[name]) for name in _parts(s)),
+        TOTAL,
+        *chosen(BILL, "p10 to p90", "time"),
+    ]
     notes = ["The cheapest is highlighted."]
-    if any(t.source.stale for t in s.options):
+    if any(o.source.stale for o in s.options):
         notes.append("* marks prices older than 90 days.")
     if s.by(OWNED):
         notes.append("On-premises, chips means servers, space and upkeep.")
-    return Table(
-        headers,
-        tuple(rows),
-        left=frozenset({"pricing", "whose"}),
-        strong=frozenset(i for i, t in enumerate(s.options) if t is best),
+    return table(
+        columns,
+        s.options,
+        strong=frozenset(i for i, o in enumerate(s.options) if o is best),
         title=f"The bill for {FOR[s.basis]} on {s.accelerators}",
         notes=tuple(notes),
     )
 
 
+def _interruptions(o: CostOption) -> str:
+    return number(o.expected.interruptions) if o.expected is not None and o.interruptions_per_hour else "–"
+
+
+WHOSE: Column[CostOption] = Column("", None, "whose", lambda o: _whose(o.source), words=True)
+AMOUNTS: list[Column[CostOption]] = [
+    Column("", None, "chip-hours", lambda o: f"{o.chip_hours:,.0f}"),
+    Column("", None, "MWh", lambda o: f"{o.kwh / 1e3:,.1f}"),
+    Column("", None, "t CO2", lambda o: f"{o.kg_co2 / 1e3:,.1f}"),
+    Column("", None, "interruptions", _interruptions),
+]
+
+
 def _per(s: Statement) -> Table:
-    units = list(dict.fromkeys(unit for t in s.options for unit, _ in t.per))
-    rows = []
-    for t in s.options:
-        by = dict(t.per)
-        waste = "–"
-        if t.expected is not None and t.interruptions_per_hour:
-            waste = number(t.expected.interruptions)
-        rows.append(
-            (
-                t.pricing,
-                *(format_money(by[u]) if u in by else "–" for u in units),
-                f"{t.chip_hours:,.0f}",
-                f"{t.kwh / 1e3:,.1f}",
-                f"{t.kg_co2 / 1e3:,.1f}",
-                waste,
-            )
-        )
-    headers = ("pricing", *(f"$ per {u}" for u in units), "chip-hours", "MWh", "t CO2", "interruptions")
-    return Table(
-        headers,
-        tuple(rows),
-        left=frozenset({"pricing"}),
+    units = dict.fromkeys(unit for o in s.options for unit, _ in o.per)
+    return table(
+        [PRICING, *map(per_unit, units), *AMOUNTS],
+        s.options,
         title="The same per unit of work, with its energy and carbon",
         notes=("Energy is at the meter of the building; carbon is that of the grid where the chips stand.",),
     )
 
 
 def _side_by_side(statements: Sequence[Statement]) -> Table:
-    models = [k for k in PRICING_MODELS if any(s.by(k) for s in statements)]
-    rows, migrated = [], any(s.migration.weeks for s in statements)
-    for s in statements:
-        bills = [s.by(k) for k in models]
-        best = s.cheapest
-        rows.append(
-            (
-                str(s.accelerators),
-                *("–" if t is None else _total(t) for t in bills),
-                "–" if best is None else best.pricing,
-                *([f"{s.migration.weeks:.1f}"] if migrated else []),
-            )
-        )
-    headers = ("chips", *models, "cheapest", *(["migration, weeks"] if migrated else []))
-    return Table(
-        headers,
-        tuple(rows),
-        left=frozenset({"chips", "cheapest"}),
+    columns: list[Column[Statement]] = [Column("", None, "chips", lambda s: str(s.accelerators), words=True)]
+    columns += [_total(pricing) for pricing in PRICING_MODELS if any(s.by(pricing) for s in statements)]
+    columns.append(Column("", None, "cheapest", lambda s: s.cheapest.pricing if s.cheapest else "–", words=True))
+    if any(s.migration.weeks for s in statements):
+        columns.append(Column("", None, "migration, weeks", lambda s: f"{s.migration.weeks:.1f}"))
+    return table(
+        columns,
+        statements,
         strong=frozenset({0}),
         title=f"Total for {FOR[statements[0].basis]} by chip and pricing model",
         notes=("Totals at the median, every cost counted. The pick is highlighted.",),
     )
 
 
-def _total(t: CostOption) -> str:
-    return format_money(t.total) + ("*" if t.source.stale else "")
+def _total(pricing: str) -> Column[Statement]:
+    def show(s: Statement) -> str:
+        option = s.by(pricing)
+        return "–" if option is None else format_money(option.total) + ("*" if option.source.stale else "")
+
+    return Column("", None, pricing, show)
 
 
 def break_even_section(s: Statement) -> Section:

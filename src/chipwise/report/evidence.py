@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chipwise.predict.estimate import Estimate
-from chipwise.present.blocks import Cell, Link, Table
+from chipwise.present.blocks import Link, Table
+from chipwise.present.columns import Column, table
 from chipwise.present.numbers import percent
 from chipwise.prices import STALE_DAYS, Price
 from chipwise.report.parts import EVIDENCE, Part, Points, Prose, Section
@@ -16,7 +17,28 @@ INTERVALS = (
     "Every time is a value with a 90 % interval: in nine of ten cases the true value should lie inside. "
     "Intervals are quantiles of what the model missed on published results it was not calibrated on."
 )
-HEADERS = ("published results", "figures", "median error", "bias", "90 % interval held")
+SCORES: list[Column[KeptScore]] = [
+    Column("", None, "published results", lambda s: _scored(s), words=True),
+    Column("", None, "figures", lambda s: f"{s.figures:,}"),
+    Column("", None, "median error", lambda s: percent(s.median_error, 1)),
+    Column("", None, "bias", lambda s: f"{s.bias * 100:+.1f} %".replace("-", "−")),
+    Column("", None, "90 % interval held", lambda s: percent(s.covers90, 1)),
+]
+PRICES: list[Column[tuple[str, Price]]] = [  # of chips by their name
+    Column("", None, "chips", lambda r: r[0], words=True),
+    Column("", None, "pricing", lambda r: "spot" if r[1].spot else "on demand", words=True),
+    Column("", None, "cloud", lambda r: r[1].offer.cloud, words=True),
+    Column("", None, "region", lambda r: r[1].offer.region, words=True),
+    Column("", None, "instance", lambda r: r[1].offer.instance, words=True),
+    Column("", None, "$/chip-h", lambda r: f"${r[1].usd_per_chip_hour:.2f}"),
+    Column("", None, "dated", lambda r: f"{r[1].offer.date} stale" if r[1].stale else r[1].offer.date, words=True),
+    Column("", None, "source", lambda r: Link(r[1].offer.source, r[1].offer.source), words=True),
+]
+INTERVAL_SOURCES: list[Column[tuple[tuple[str, str], list[str]]]] = [  # evidence and because, and the chips alike
+    Column("", None, "chips", lambda r: ", ".join(r[1]), words=True),
+    Column("", None, "evidence", lambda r: r[0][0], words=True),
+    Column("", None, "because", lambda r: r[0][1], words=True),
+]
 
 
 def evidence_section(
@@ -33,15 +55,7 @@ def evidence_section(
     alike: dict[tuple[str, str], list[str]] = {}
     for name, e in found:
         alike.setdefault((e.evidence, e.because or EVIDENCE.get(e.evidence, "")), []).append(name)
-    headers = ("chips", "evidence", "because")
-    parts.append(
-        Table(
-            headers,
-            tuple((", ".join(names), *why) for why, names in alike.items()),
-            left=frozenset(headers),
-            title="Where each interval comes from",
-        )
-    )
+    parts.append(table(INTERVAL_SOURCES, list(alike.items()), title="Where each interval comes from"))
     return Section("evidence", "Evidence and error bars", tuple(parts))
 
 
@@ -77,7 +91,7 @@ def _scores(scores: Sequence[KeptScore], families: Sequence[str], chips: Sequenc
     if kind == "inference":
         wanted[1:1] = [("metric", name) for name in METRICS]
     by = {(s.group, s.name): s for s in scores}
-    rows = [_score_row(by[key]) for key in wanted if key in by]
+    rows = [by[key] for key in wanted if key in by]
     unseen = [name for name in chips if ("chip", name) not in by]
     notes = (
         "Bias is the mean of log(predicted / published): below zero, predictions are too short.",
@@ -87,63 +101,27 @@ def _scores(scores: Sequence[KeptScore], families: Sequence[str], chips: Sequenc
             else ()
         ),
     )
-    return Table(
-        HEADERS,
-        tuple(rows),
-        left=frozenset({HEADERS[0]}),
-        title="How far predictions were from published results",
-        notes=notes,
-    )
+    return table(SCORES, rows, title="How far predictions were from published results", notes=notes)
 
 
-def _score_row(s: KeptScore) -> tuple[str, ...]:
+def _scored(s: KeptScore) -> str:
     named = {"all": "all", "family": f"all {s.name.upper()}s", "metric": METRICS.get(s.name, s.name)}
-    name = named.get(s.group, s.name)
-    return (
-        name,
-        f"{s.figures:,}",
-        percent(s.median_error, 1),
-        f"{s.bias * 100:+.1f} %".replace("-", "−"),
-        percent(s.covers90, 1),
-    )
+    return named.get(s.group, s.name)
 
 
-def price_table(prices: Sequence[tuple[str, Price]]) -> Table:
-    """Every price used: whose, where, how old, from which source."""
-    rows: list[tuple[Cell, ...]] = []
-    for name, p in prices:
-        o = p.offer
-        age = f"{o.date} stale" if p.stale else o.date
-        rows.append(
-            (
-                name,
-                "spot" if p.spot else "on demand",
-                o.cloud,
-                o.region,
-                o.instance,
-                f"${p.usd_per_chip_hour:.2f}",
-                age,
-                Link(o.source, o.source),
-            )
-        )
-    stale = sum(p.stale for _, p in prices)
-    notes = (f"Stale prices are more than {STALE_DAYS} days old: {stale} of {len(prices)}.",) if stale else ()
-    words = ("chips", "pricing", "cloud", "region", "instance", "dated", "source")
-    return Table(
-        ("chips", "pricing", "cloud", "region", "instance", "$/chip-h", "dated", "source"),
-        tuple(rows),
-        left=frozenset(words),
-        title="Prices used",
-        notes=notes,
-    )
+def stale_notes(stale: Iterable[bool]) -> tuple[str, ...]:
+    """How many of the prices of a table are old, if any."""
+    each = list(stale)
+    return (f"Stale prices are more than {STALE_DAYS} days old: {sum(each)} of {len(each)}.",) if any(each) else ()
 
 
 def assumptions_section(
     prices: Sequence[tuple[str, Price]], assumptions: Sequence[str], more: Sequence[Part] = ()
 ) -> Section:
     """Everything assumed, with sources and dates."""
+    used = table(PRICES, prices, title="Prices used", notes=stale_notes(price.stale for _, price in prices))
     return Section(
         "assumptions",
         "Assumptions and sources",
-        (Points("Assumed in this report", tuple(assumptions)), *([price_table(prices)] if prices else []), *more),
+        (Points("Assumed in this report", tuple(assumptions)), *([used] if prices else []), *more),
     )

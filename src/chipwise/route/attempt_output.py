@@ -1,4 +1,4 @@
-"""What attempts that came to nothing have printed last, and where the rest of it lies."""
+"""The last lines that failed or lost attempts printed, and the file that holds the rest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pathlib import Path
 
 from chipwise.present.blocks import Block, section
 from chipwise.present.safe import safe
+from chipwise.route.backends.named import attempt_folder
 from chipwise.route.ledger import Ledger
 from chipwise.route.ledger.records import AttemptRow
 
-TOLD = frozenset({"failed", "lost"})  # of other attempts the output says nothing that is not known
+FAILURES = frozenset({"failed", "lost"})  # of other attempts the output adds nothing
 BYTES, LINES, WIDTH = 4096, 3, 160  # read from the end; shown of that: a traceback's last words
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")  # colors, titles
 
@@ -28,13 +29,13 @@ class AttemptOutput:
 
 
 def read_outputs(ledger: Ledger, attempts: Sequence[AttemptRow]) -> dict[str, AttemptOutput]:
-    """The outputs, by attempt, of those that failed or were lost and whose folders are seen from here."""
-    wanted = [attempt.id for attempt in attempts if attempt.state in TOLD]
-    folders = dict.fromkeys(ledger.homes().values()) if wanted else {}
+    """The outputs, by attempt, of those that failed or were lost and whose folders this machine sees."""
+    wanted = [attempt.id for attempt in attempts if attempt.state in FAILURES]
+    folders = dict.fromkeys(ledger.backend_folders().values()) if wanted else {}
     outputs = {}
     for attempt in wanted:
         for folder in folders:
-            path = Path(folder) / "attempts" / attempt / "output"
+            path = attempt_folder(Path(folder), attempt) / "output"
             last = _last(path)
             if last is not None:
                 outputs[attempt] = AttemptOutput(str(path), last)
@@ -60,10 +61,10 @@ def _last(path: Path) -> tuple[str, ...] | None:
     except OSError:  # not on this machine, removed after --keep, or another user's
         return None
     with os.fdopen(handle, "rb") as file:
-        there = os.fstat(handle)
-        if not stat.S_ISREG(there.st_mode):
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
             return None
-        file.seek(max(0, there.st_size - BYTES))
+        file.seek(max(0, info.st_size - BYTES))
         text = ESCAPES.sub("", file.read(BYTES).decode("utf-8", "replace"))
     lines = [safe(line.strip(), WIDTH) for line in text.splitlines() if line.strip()]
     return tuple(lines[-LINES:])

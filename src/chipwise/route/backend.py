@@ -1,4 +1,4 @@
-"""What a backend must do, and what is said to it and by it. Backends keep no state: the ledger does."""
+"""The interface of a backend, and the data that pass through it. Backends keep no state: the ledger does."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Backend(Protocol):
         """What would be submitted, for people to read."""
 
     def submit(self, launch: Launch) -> str:
-        """Hand an attempt over; the backend's own id of it. `BackendRefused` where it won't have it."""
+        """Submit an attempt; the backend's own id of it. `BackendRefused` where it won't have it."""
 
     def list(self) -> Sequence[AttemptStatus]:
         """Every attempt of this ledger that the backend still knows, ended ones included."""

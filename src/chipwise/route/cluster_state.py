@@ -1,4 +1,5 @@
-"""What a policy sees and what it answers: arrays of jobs by pools, so that ten thousand jobs are one pass.
+"""`ClusterState`, which a policy reads, and `PolicyDecision`, its answer: arrays of jobs by pools, so that ten thousand
+jobs are one pass.
 
 A policy is one pure function, ``policy(state) -> PolicyDecision``: scores and an order. `allocate` turns them into
 decisions: shapes, gangs, capacity, backfill, aging, fallback and preemption are the same for all policies.
@@ -38,7 +39,7 @@ class ClusterState:
     budget: Floats  # USD still to spend; inf: none
     restartable: Flags
     restart_cost_s: Floats  # seconds of work that preempting it now would repeat, restart included
-    at: Ints  # the pool in which it runs; -1: it waits
+    current_pool: Ints  # the pool in which it runs; -1: it is pending
     since: Floats  # when it began to run there; nan while it waits
     # jobs by pools
     seconds: Floats
@@ -47,7 +48,7 @@ class ClusterState:
     usd: Floats
     joules: Floats
     chips: Ints  # occupied there; 0 where it can't run
-    variant_order: Ints  # place of the variant in the job's own order; 0 is first
+    variant_order: Ints  # rank of the variant in the job's own order; 0 is first
     last_failed: Flags  # failed there last: another is tried first
     start: Floats  # when it could start there as predicted; `now` where it fits
     served: Floats  # seconds it has run there so far
@@ -90,7 +91,7 @@ class PolicyDecision:
     shares: Floats | None = None  # [J, P] share of time, of policies that share; None elsewhere
     wait: Floats | float = 0.0  # [J] or for all: what a second of waiting adds to the score
     latest: Floats | None = None  # [J, P] start after which the score no longer holds: another pool is better
-    notes: dict[str, str] = field(default_factory=dict)  # job -> what else is to be said of it
+    notes: dict[str, str] = field(default_factory=dict)  # job -> what else its reason says
 
 
 Policy = Callable[[ClusterState], PolicyDecision]

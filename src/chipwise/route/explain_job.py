@@ -1,4 +1,4 @@
-"""Why a job stands as it does: what was predicted, decided and tried, from the ledger alone."""
+"""The explanation of a job's state: what was predicted, decided and tried, from the ledger alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from chipwise.route.ledger.records import (
 from chipwise.units import format_money
 
 LATEST = 50  # decisions shown; a job that waits for weeks has more, and the latest matter
-PLAIN = frozenset({"decided", "intended", "succeeded", "pending"})  # said by what stands beside them
+PLAIN = frozenset({"decided", "intended", "succeeded", "pending"})  # shown by the lines beside them
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,7 +59,7 @@ class JobExplanation(Result):
             "decisions": [record(DECISION_COLUMNS, decision) for decision in self.decisions],
             "events": [record(EVENT_COLUMNS, event) for event in self.events],
             "happened": history(self),
-            "now": standing(self),
+            "now": current_state(self),
         }
 
     def blocks(self) -> list[Block]:
@@ -68,7 +68,7 @@ class JobExplanation(Result):
             *request_blocks(self.job),
             *section("What happened", history(self)),
             *output_blocks(self.attempts, self.outputs),
-            *section("Now", standing(self)),
+            *section("Now", current_state(self)),
         ]
 
 
@@ -95,21 +95,21 @@ def history(explanation: JobExplanation) -> list[str]:
     attempts = {a.id: a for a in explanation.attempts}
     lines, last = [], None
     for event in explanation.events:
-        at = f"+{duration(event.at - explanation.job.submitted)}"
+        when = f"+{duration(event.at - explanation.job.submitted)}"
         attempt = attempts.get(event.attempt)
         if event.kind == "decided":
             decision = decisions.get(event.data.get("decision", 0))
-            lines += [f"{at}: {line}" if i == 0 else f"  {line}" for i, line in enumerate(_decision_lines(decision))]
+            lines += [f"{when}: {line}" if i == 0 else f"  {line}" for i, line in enumerate(_decision_lines(decision))]
         elif event.kind == "intended" and attempt is not None:
-            lines.append(f"{at}: {_begin(attempt, last)}")
+            lines.append(f"{when}: {_begin(attempt, last)}")
             last = attempt
         elif event.kind == "ended" and attempt is not None:
-            lines.append(f"{at}: {_end(attempt)}")
+            lines.append(f"{when}: {_end(attempt)}")
         elif event.kind == "submitted" and not event.attempt:
-            lines.append(f"{at}: submitted")
+            lines.append(f"{when}: submitted")
         elif event.kind not in PLAIN:
             who = f"attempt {attempt.number}: " if attempt is not None else ""
-            lines.append(f"{at}: {who}{safe(event.kind)}" + (f": {safe(event.text)}" if event.text else ""))
+            lines.append(f"{when}: {who}{safe(event.kind)}" + (f": {safe(event.text)}" if event.text else ""))
     return lines
 
 
@@ -172,8 +172,8 @@ def _end(attempt: AttemptRow) -> str:
     return words + (f": {safe(attempt.reason)}" if attempt.reason else "")
 
 
-def standing(explanation: JobExplanation) -> list[str]:
-    """Why the job stands as it does."""
+def current_state(explanation: JobExplanation) -> list[str]:
+    """Why the job is in its state."""
     job = explanation.job
     if job.state == SUCCEEDED:
         tries = len(explanation.attempts)

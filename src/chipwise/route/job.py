@@ -1,4 +1,4 @@
-"""A job: what must run, in which variants, under which promises. Plain data; `load` reads it from a file."""
+"""A job: what must run, in which variants, by which deadline and budget. Plain data; `load` reads it from a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRuntime:
-    """What a job takes at a place, as its owner says, where there is no workload to predict."""
+    """The runtime of a job as its owner declares it, where there is no workload to predict."""
 
     on: str  # a pool, a chip or a family; the closest match counts
     seconds: Estimate

@@ -1,4 +1,4 @@
-"""The jobs that wait or run, as arrays that are kept up to date: a state of ten thousand costs next to nothing.
+"""Pending and running jobs as arrays that are kept up to date: a state of ten thousand costs next to nothing.
 
 A state shows the table's own arrays, read-only: it holds until the table changes.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import InputError
 from chipwise.route.cluster_state import ClusterState, Floats, Ints
+from chipwise.route.job import Job
 from chipwise.route.job_table_kernels import advance_running, fill_starts, look_up_starts, scale_to_remaining
 from chipwise.route.late_spread import late_spread
 from chipwise.route.option import Option
@@ -29,13 +30,13 @@ BY_JOB: dict[str, Any] = {
     "budget": inf,
     "restartable": False,
     "restart_cost_s": 0.0,
-    "at": -1,
+    "current_pool": -1,
     "since": np.nan,
     "done": 0.0,
     "base": 0.0,
     "every": inf,
     "restart": 0.0,
-    "known": 0.0,
+    "progress_time": 0.0,
     "had": 0.0,
     "fresh": False,
     "ahead": 0.0,
@@ -63,7 +64,19 @@ BY_BOTH: dict[str, Any] = {
     "watts": 1.0,
     "late": 0.0,
 }
-SHOWN_JOB = ("arrival", "weight", "deadline", "confidence", "budget", "restartable", "restart_cost_s", "at", "since")
+SHOWN_JOB = (
+    *("arrival", "weight", "deadline", "confidence", "budget", "restartable", "restart_cost_s"),
+    *("current_pool", "since"),
+)
+# as the kernels of those names take them
+SCALED = (
+    *("done", "all_seconds", "all_low", "all_high", "usd_hour", "usd_once", "watts"),
+    *("seconds", "low", "high", "usd", "joules"),
+)
+ADVANCED = (
+    *("current_pool", "base", "progress_time", "since", "every", "restart", "warming", "all_seconds"),
+    *("before", "done", "served", "had", "restart_cost_s"),
+)
 SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "variant_order", "last_failed", "late", "served")
 
 
@@ -85,6 +98,24 @@ class Candidate:
     spent: float = 0.0  # USD so far
     last_failed: tuple[str, str] | None = None  # pool and variant that failed last
 
+    @classmethod
+    def of(cls, job: Job, id: str, arrival: float, options: tuple[Option, ...], **history: Any) -> Self:
+        """A job with its ways to run; `history`: what is done and spent, and where it failed last."""
+        checkpoint = job.checkpoint
+        return cls(
+            id,
+            arrival,
+            options,
+            job.priority,
+            job.deadline,
+            job.confidence,
+            job.budget,
+            checkpoint.restartable,
+            checkpoint.every,
+            checkpoint.restart,
+            **history,
+        )
+
 
 def _pool_facts(pools: Sequence[Pool]) -> dict[str, Floats]:
     """The figures of the pools, by name, in the order of the pools; no policy may write to them."""
@@ -105,8 +136,8 @@ class Moment:
     now: float
     free: Ints
     total: Ints
-    table: Floats  # [P, chips] when so many chips of a pool are free, nobody in front
-    given: Floats | None  # [J, P] predicted starts, where they are given by job and pool
+    table: Floats  # [P, chips] when so many chips of a pool are free, with no queue
+    starts: Floats | None  # [J, P] predicted starts, where they are given by job and pool
     weights: dict[str, float]
 
 
@@ -136,7 +167,7 @@ class JobTable:
         return job in self._row
 
     def candidate(self, job: str) -> Candidate:
-        """A job as it was last told."""
+        """A job as it was last written."""
         return self._candidates[self._row[job]]
 
     def add(self, candidate: Candidate) -> None:
@@ -144,7 +175,7 @@ class JobTable:
         if candidate.id in self._row:
             raise InputError("job", candidate.id, "an id that is not in the table yet")
         j = len(self._candidates)
-        if j == len(self._arrays["at"]):
+        if j == len(self._arrays["current_pool"]):
             self._grow(2 * j)
         for name, array in self._arrays.items():
             array[j] = BY_JOB[name] if name in BY_JOB else BY_BOTH[name]
@@ -152,15 +183,15 @@ class JobTable:
         self._candidates.append(candidate)
         self._ids.append(candidate.id)
         self._chosen.append({})
-        self._tell(j, candidate)
+        self._write_row(j, candidate)
 
     def replace(self, candidate: Candidate) -> None:
-        """A job's promises, options or where it last failed have changed; whether and where it runs has not."""
+        """A job's deadline, budget, options or where it last failed have changed; whether and where it runs has not."""
         j = self._row[candidate.id]
         self._candidates[j] = candidate
         for name in BY_BOTH.keys() - {"served", "before"}:
             self._arrays[name][j] = BY_BOTH[name]
-        self._tell(j, candidate)
+        self._write_row(j, candidate)
 
     def remove(self, job: str) -> None:
         """A job goes, whether it waits or runs."""
@@ -177,9 +208,9 @@ class JobTable:
     def started(self, job: str, pool: str, now: float) -> None:
         """A job begins to run."""
         j, p, a = self._row[job], self._column[pool], self._arrays
-        a["at"][j], a["since"][j], a["usd_once"][j, p] = p, now, 0.0  # its data are there now
+        a["current_pool"][j], a["since"][j], a["usd_once"][j, p] = p, now, 0.0  # its data are there now
         a["base"][j], a["before"][j] = a["done"][j], a["served"][j]
-        a["known"][j] = now
+        a["progress_time"][j] = now
         self._scale(np.array([j]))
 
     def stopped(
@@ -190,12 +221,12 @@ class JobTable:
         spent: float | None = None,
         last_failed: tuple[str, str] | None = None,
     ) -> None:
-        """A running job waits again. `done`: the share of the work that is kept; all that was done, where not told."""
+        """A running job waits again. `done`: the share of the work that is kept; default: all that was done."""
         j, a = self._row[job], self._arrays
         self._advance(np.array([j]), now)
-        told = self._candidates[j]
-        a["at"][j], a["since"][j], a["restart_cost_s"][j] = -1, np.nan, told.restart
-        a["warming"][j] = told.restart if told.restartable else 0.0  # the next run begins with that
+        candidate = self._candidates[j]
+        a["current_pool"][j], a["since"][j], a["restart_cost_s"][j] = -1, np.nan, candidate.restart
+        a["warming"][j] = candidate.restart if candidate.restartable else 0.0  # the next run begins with that
         if last_failed is not None:
             self._choose(j, last_failed)
         self.progress(job, now, float(a["done"][j]) if done is None else done, spent)
@@ -206,7 +237,7 @@ class JobTable:
             raise InputError("done", done, "a share between 0 and 1")
         j = self._row[job]
         self._arrays["done"][j] = self._arrays["base"][j] = done
-        self._arrays["known"][j] = now
+        self._arrays["progress_time"][j] = now
         if spent is not None:
             self._arrays["budget"][j] = self._candidates[j].budget - spent
         self._scale(np.array([j]))
@@ -227,11 +258,11 @@ class JobTable:
     ) -> ClusterState:
         """Everything as it is now.
 
-        `start`: when full pools have room again, as their backends say, by pool or by job and pool; where nothing is
-        told, when enough of the jobs in the table have ended. `shares`: of time, still in force.
+        `start`: when full pools have free capacity again, as backends predict, by pool or by job and pool; default:
+        when enough of the jobs in the table have ended. `shares`: of time, still in force.
         """
-        at = self.moment(now, free, total, start=start, weights=weights)
-        return self.part(at, None, shares)
+        moment = self.moment(now, free, total, start=start, weights=weights)
+        return self.part(moment, None, shares)
 
     def moment(
         self,
@@ -242,16 +273,16 @@ class JobTable:
         start: Mapping[str, float] | Floats | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> Moment:
-        """Bring running jobs up to now, and find when pools have room; the arguments are those of `state`."""
-        rooms, chips = self._by_pool(free), self._by_pool(total)
+        """Bring running jobs up to now, and find when pools have free capacity; the arguments are those of `state`."""
+        free_chips, working_chips = self._by_pool(free, 0, np.int64), self._by_pool(total, 0, np.int64)
         running = self.running()
         if len(running):
             self._advance(running, now)
-        given = start if isinstance(start, np.ndarray) and start.ndim == 2 else None
-        table = np.empty((0, 0)) if given is not None else self._table(now, rooms, chips, running, start)
-        return Moment(now, rooms, chips, table, given, dict(weights or {}))
+        by_job = start if isinstance(start, np.ndarray) and start.ndim == 2 else None
+        table = np.empty((0, 0)) if by_job is not None else self._table(now, free_chips, working_chips, running, start)
+        return Moment(now, free_chips, working_chips, table, by_job, dict(weights or {}))
 
-    def part(self, at: Moment, rows: Ints | None, shares: Floats | None = None) -> ClusterState:
+    def part(self, moment: Moment, rows: Ints | None, shares: Floats | None = None) -> ClusterState:
         """Some rows of the table at a moment, all where none are named; those of a part are copies."""
         n, a = len(self._candidates), self._arrays
         if rows is None:
@@ -262,24 +293,24 @@ class JobTable:
         else:
             names = tuple([self._ids[j] for j in rows.tolist()])
             shown = {name: a[name].take(rows, axis=0) for name in (*SHOWN_JOB, *SHOWN_BOTH)}
-        if at.given is not None:
-            given = at.given if rows is None else at.given[rows]
-            shown["start"] = np.where(shown["chips"] <= at.free, at.now, given)
+        if moment.starts is not None:
+            starts = moment.starts if rows is None else moment.starts[rows]
+            shown["start"] = np.where(shown["chips"] <= moment.free, moment.now, starts)
         else:
             shown["start"] = np.empty(shown["chips"].shape)
-            look_up_starts(at.table, shown["chips"], shown["start"])
+            look_up_starts(moment.table, shown["chips"], shown["start"])
         for array in shown.values():
             array.flags.writeable = False
-        held = shares if rows is None or shares is None else shares[rows]
+        shares_shown = shares if rows is None or shares is None else shares[rows]
         return ClusterState(
-            now=at.now,
+            now=moment.now,
             jobs=names,
             pools=self.pools,
-            free=at.free,
-            total=at.total,
+            free=moment.free,
+            total=moment.total,
             pool_facts=self._facts,
-            weights=at.weights,
-            shares=held,
+            weights=moment.weights,
+            shares=shares_shown,
             shares_since=nan,
             shared=None,
             **shown,
@@ -287,7 +318,7 @@ class JobTable:
 
     def running(self) -> Ints:
         """The rows of jobs that run."""
-        return np.flatnonzero(self._arrays["at"][: len(self._candidates)] >= 0)
+        return np.flatnonzero(self._arrays["current_pool"][: len(self._candidates)] >= 0)
 
     def rows(self, jobs: Sequence[str]) -> Ints:
         """The rows of these jobs, as far as they are in the table."""
@@ -301,7 +332,7 @@ class JobTable:
         """The jobs of these rows."""
         return [self._ids[j] for j in rows.tolist()]
 
-    def kept(self, at: Moment, keep: Keep) -> tuple[Floats, Ints, Floats]:
+    def kept(self, moment: Moment, keep: Keep) -> tuple[Floats, Ints, Floats]:
         """What `keep` makes of every job that waits, by row, kept while the job does not change.
 
         It must be a function of the row alone, without its starts and the time. Rows of running jobs say nothing.
@@ -310,22 +341,23 @@ class JobTable:
         if keep is not self._keep:
             self._keep = keep
             a["fresh"][:] = False
-        stale = np.flatnonzero(~a["fresh"][:n] & (a["at"][:n] < 0))
+        stale = np.flatnonzero(~a["fresh"][:n] & (a["current_pool"][:n] < 0))
         if len(stale):
-            a["ahead"][stale], a["where"][stale], a["behind"][stale] = keep(self.part(at, stale))
+            a["ahead"][stale], a["where"][stale], a["behind"][stale] = keep(self.part(moment, stale))
             a["fresh"][stale] = True
         return a["ahead"][:n], a["where"][:n], a["behind"][:n]
 
-    def starts_in(self, at: Moment, where: Ints) -> Floats:
-        """When each job could start in the pool named for its row, nobody in front; now where none is (-1)."""
+    def starts_in(self, moment: Moment, where: Ints) -> Floats:
+        """When each job could start in the pool named for its row, with no queue; now where none is (-1)."""
         n, rows = len(self._candidates), np.flatnonzero(where >= 0)
-        found = np.full(n, at.now)
+        starts = np.full(n, moment.now)
         p = where[rows]
-        if at.given is not None:
-            found[rows] = np.where(self._arrays["chips"][rows, p] <= at.free[p], at.now, at.given[rows, p])
+        chips = self._arrays["chips"][rows, p]
+        if moment.starts is not None:
+            starts[rows] = np.where(chips <= moment.free[p], moment.now, moment.starts[rows, p])
         else:
-            found[rows] = at.table[p, self._arrays["chips"][rows, p]]
-        return found
+            starts[rows] = moment.table[p, chips]
+        return starts
 
     def _grow(self, rows: int) -> None:
         for names, shape in ((BY_JOB, (rows,)), (BY_BOTH, (rows, len(self.pools)))):
@@ -336,13 +368,13 @@ class JobTable:
                     array[: len(self._arrays[name])] = self._arrays[name]
                 self._arrays[name] = array
 
-    def _tell(self, j: int, candidate: Candidate) -> None:
+    def _write_row(self, j: int, candidate: Candidate) -> None:
         """Write a candidate into its row."""
         a = self._arrays
         for name in ("arrival", "weight", "deadline", "confidence", "restartable", "done", "every", "restart"):
             a[name][j] = getattr(candidate, name)
         a["base"][j], a["budget"][j] = candidate.done, candidate.budget - candidate.spent
-        if a["at"][j] < 0:
+        if a["current_pool"][j] < 0:
             a["restart_cost_s"][j] = candidate.restart
         self._choose(j, candidate.last_failed)
 
@@ -350,18 +382,18 @@ class JobTable:
         """Take in each pool the first option that did not fail last, or the one that did where there is no other."""
         a = self._arrays
         chosen: dict[int, tuple[int, Option, bool]] = {}
-        for place, option in enumerate(self._candidates[j].options):
+        for rank, option in enumerate(self._candidates[j].options):
             p = self._column.get(option.pool)
             if p is None:
                 continue
-            out = last_failed is not None and (option.pool, option.variant) == last_failed
-            if p not in chosen or (chosen[p][2] and not out):
-                chosen[p] = place, option, out
+            failed_last = last_failed is not None and (option.pool, option.variant) == last_failed
+            if p not in chosen or (chosen[p][2] and not failed_last):
+                chosen[p] = rank, option, failed_last
         if chosen:
             pools, taken = np.array(list(chosen)), list(chosen.values())
             a["variant_order"][j, pools], a["last_failed"][j, pools] = (
-                [place for place, _, _ in taken],
-                [out for _, _, out in taken],
+                [rank for rank, _, _ in taken],
+                [failed_last for _, _, failed_last in taken],
             )
             for name, values in (
                 ("chips", [o.chips for _, o, _ in taken]),
@@ -374,74 +406,36 @@ class JobTable:
             ):
                 a[name][j, pools] = values
         self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
-        told = self._candidates[j]
-        a["late"][j] = late_spread(
-            a["all_seconds"][j], a["all_high"][j], self._facts["interruptions"], told.restartable, told.restart
-        )
+        job, interruptions = self._candidates[j], self._facts["interruptions"]
+        a["late"][j] = late_spread(a["all_seconds"][j], a["all_high"][j], interruptions, job.restartable, job.restart)
         self._width = max(self._width, int(a["chips"][j].max(initial=0)) + 1)
         self._scale(np.array([j]))
 
     def _scale(self, rows: Ints) -> None:
         """From what whole runs take to what is still to come."""
         a = self._arrays
-        scale_to_remaining(
-            rows,
-            a["done"],
-            a["all_seconds"],
-            a["all_low"],
-            a["all_high"],
-            a["usd_hour"],
-            a["usd_once"],
-            a["watts"],
-            a["seconds"],
-            a["low"],
-            a["high"],
-            a["usd"],
-            a["joules"],
-        )
+        scale_to_remaining(rows, *(a[name] for name in SCALED))
         a["fresh"][rows] = False
 
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""
         a = self._arrays
-        advance_running(
-            rows,
-            now,
-            a["at"],
-            a["base"],
-            a["known"],
-            a["since"],
-            a["every"],
-            a["restart"],
-            a["warming"],
-            a["all_seconds"],
-            a["before"],
-            a["done"],
-            a["served"],
-            a["had"],
-            a["restart_cost_s"],
-        )
+        advance_running(rows, now, *(a[name] for name in ADVANCED))
         self._scale(rows)
 
-    def _by_pool(self, given: Mapping[str, int] | Ints) -> Ints:
-        if isinstance(given, Mapping):
-            return np.array([given.get(name, 0) for name in self.pools], dtype=np.int64)
-        return np.asarray(given, dtype=np.int64)
+    def _by_pool(self, numbers: Mapping[str, float] | NDArray[Any], missing: float, kind: Any) -> NDArray[Any]:
+        if isinstance(numbers, Mapping):
+            return np.array([numbers.get(name, missing) for name in self.pools], dtype=kind)
+        return np.asarray(numbers, dtype=kind)
 
     def _table(
-        self, now: float, free: Ints, total: Ints, rows: Ints, given: Mapping[str, float] | Floats | None
+        self, now: float, free: Ints, total: Ints, rows: Ints, start: Mapping[str, float] | Floats | None
     ) -> Floats:
-        """When so many chips of each pool are free, nobody in front."""
-        a, at = self._arrays, self._arrays["at"][rows]
-        ends, held = now + a["seconds"][rows, at], a["chips"][rows, at]
+        """When so many chips of each pool are free, with no queue."""
+        a, pools = self._arrays, self._arrays["current_pool"][rows]
+        ends, held = now + a["seconds"][rows, pools], a["chips"][rows, pools]
         soonest = np.argsort(ends, kind="stable")
         table = np.empty((len(self.pools), self._width))
-        fill_starts(table, now, free, total, self._said(given), at[soonest], ends[soonest], held[soonest])
+        predicted = self._by_pool({} if start is None else start, nan, np.float64)
+        fill_starts(table, now, free, total, predicted, pools[soonest], ends[soonest], held[soonest])
         return table
-
-    def _said(self, given: Mapping[str, float] | Floats | None) -> Floats:
-        if given is None:
-            return np.full(len(self.pools), np.nan)
-        if isinstance(given, Mapping):
-            return np.array([given.get(name, np.nan) for name in self.pools], dtype=float)
-        return np.asarray(given, dtype=float)

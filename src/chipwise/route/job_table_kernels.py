@@ -12,26 +12,28 @@ LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate
 
 
 @jit_cached
-def fill_starts(table: Any, now: float, free: Any, total: Any, said: Any, at: Any, ends: Any, held: Any) -> None:
-    """Starts by pool and chips. `said`: as the backend tells; else when enough running jobs, soonest first, have ended.
+def fill_starts(
+    table: Any, now: float, free: Any, total: Any, predicted: Any, pools_of_jobs: Any, ends: Any, held: Any
+) -> None:
+    """Starts by pool and chips: as the backend predicts, else when enough running jobs, soonest first, have ended.
 
     Chips of unknown jobs are taken to be free when the last of ours is.
     """
     pools, width = table.shape
     for p in range(pools):
-        last = now if np.isnan(said[p]) else max(said[p], now)
-        have = min(max(free[p], -1), width - 1) + 1  # the next number of chips whose start is not known yet
-        table[p, :have] = now
-        if np.isnan(said[p]):
-            room = free[p]
-            for k in range(at.shape[0]):
-                if at[k] == p:
+        last = now if np.isnan(predicted[p]) else max(predicted[p], now)
+        next_chips = min(max(free[p], -1), width - 1) + 1  # the next number of chips whose start is not known yet
+        table[p, :next_chips] = now
+        if np.isnan(predicted[p]):
+            chips = free[p]
+            for k in range(pools_of_jobs.shape[0]):
+                if pools_of_jobs[k] == p:
                     last = ends[k]
-                    room += held[k]
-                    while have < width and have <= room:
-                        table[p, have] = last
-                        have += 1
-        table[p, have:] = last
+                    chips += held[k]
+                    while next_chips < width and next_chips <= chips:
+                        table[p, next_chips] = last
+                        next_chips += 1
+        table[p, next_chips:] = last
         table[p, min(max(total[p], -1), width - 1) + 1 :] = np.inf
 
 
@@ -80,9 +82,9 @@ def scale_to_remaining(
 def advance_running(
     rows: Any,
     now: float,
-    at: Any,
+    current_pool: Any,
     base: Any,
-    known: Any,
+    progress_time: Any,
     since: Any,
     every: Any,
     restart: Any,
@@ -97,11 +99,11 @@ def advance_running(
     """How far some running jobs have come by now, what they have had, and what stopping them would repeat."""
     for k in range(rows.shape[0]):
         j = rows[k]
-        p = at[j]
+        p = current_pool[j]
         ran = max(now - since[j], 0.0)
         worked = max(ran - warming[j], 0.0)  # checkpoints count from when it works
-        gone = (now - max(known[j], since[j] + warming[j])) / max(all_seconds[j, p], 1e-9)
-        done[j] = min(base[j] + max(gone, 0.0), max(base[j], 1.0 - LEFT))
+        advance = (now - max(progress_time[j], since[j] + warming[j])) / max(all_seconds[j, p], 1e-9)
+        done[j] = min(base[j] + max(advance, 0.0), max(base[j], 1.0 - LEFT))
         served[j, p] = before[j, p] + ran
         had[j] = 0.0
         for q in range(served.shape[1]):

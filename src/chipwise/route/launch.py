@@ -3,7 +3,7 @@
 An attempt's folder holds, each written atomically:
 
     launch.json   what to run: attempt, argv, environment, cwd            written by the router before it submits
-    claim         who runs it: {"by": ENGINE ID, "pid", "at", ...}        made once, by the first that comes
+    claim         who runs it: {"by": BACKEND ID, "pid", "at", ...}       made once, by the first that comes
     alive         locked while the shim lives
     output        what the program printed
     end           how it ended: {"by", "exit_code", "started", "ended", "told", "reason"}; absent: it runs, or was lost
@@ -35,8 +35,8 @@ FLAGS = {"gpu": "XLA_FLAGS", "tpu": "LIBTPU_INIT_ARGS", "cpu": "XLA_FLAGS"}  # w
 def environment(
     job: Job, variant: Variant, pool: Pool, option: Option, attempt: str, number: int, folder: Path
 ) -> dict[str, str]:
-    """The variables that a program finds: the variant's own, its flags, and what it needs to know of its place."""
-    told = {
+    """The variables that a program finds: the variant's own, its flags, and what tells it where it runs."""
+    placement = {
         "CHIPWISE_ATTEMPT": attempt,
         "CHIPWISE_NUMBER": str(number),
         "CHIPWISE_JOB": job.name,
@@ -55,7 +55,7 @@ def environment(
     if variant.flags:
         name = FLAGS[variant.family]
         own[name] = " ".join([*([own[name]] if own.get(name) else []), *variant.flags])
-    return {k: v for k, v in told.items() if v} | own
+    return {k: v for k, v in placement.items() if v} | own
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,11 @@ class Claim:
     restarts: int = 0  # by the backend itself
     space: str = ""  # of names of processes: a pid means nothing in another
 
+    @property
+    def revoked(self) -> bool:
+        """Whether a router has given the attempt up: nothing of it runs, nothing will."""
+        return self.by.startswith(REVOKED)
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -82,7 +87,7 @@ class End:
     exit_code: int | None
     started: float | None
     ended: float | None
-    told: int = 0  # the signal by which it was told to stop; 0: none
+    stop_signal: int = 0  # the signal by which it was told to stop; 0: none
     reason: str = ""
 
     @property
@@ -90,7 +95,7 @@ class End:
         """The backend's state for it: a program that leaves with 0 has finished, even if it was told to stop."""
         if self.exit_code is None:
             return LOST
-        return SUCCEEDED if self.exit_code == 0 else CANCELLED if self.told else FAILED
+        return SUCCEEDED if self.exit_code == 0 else CANCELLED if self.stop_signal else FAILED
 
 
 def launch_file(launch: Launch, grace: float | None = None) -> bytes:
@@ -112,7 +117,7 @@ def launch_file(launch: Launch, grace: float | None = None) -> bytes:
             "attempt": launch.attempt,
             "argv": list(launch.variant.command),
             "environment": environment,
-            "cwd": launch.pool.at("cwd") or str(launch.folder),
+            "cwd": launch.pool.setting("cwd") or str(launch.folder),
             "time_limit": launch.time_limit,
             "grace": grace,
         },
@@ -126,7 +131,7 @@ def write_launch(launch: Launch, grace: float | None = None) -> None:
     try:
         launch.folder.mkdir(parents=True, exist_ok=True)
         if not (launch.folder / "launch.json").exists():
-            made(data, launch.folder / "launch.json")
+            create_atomically(data, launch.folder / "launch.json")
     except FileExistsError:
         pass
     except OSError as error:
@@ -141,16 +146,16 @@ def revoke_claim(folder: Path, by: str) -> bool:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        made(json.dumps({"by": f"{REVOKED}{by}", "at": time.time()}).encode(), folder / "claim")
+        create_atomically(json.dumps({"by": f"{REVOKED}{by}", "at": time.time()}).encode(), folder / "claim")
     except FileExistsError:
-        there = claim_of(folder)
-        return there is not None and there.by.startswith(REVOKED)
+        claim = claim_of(folder)
+        return claim is not None and claim.revoked
     except OSError as error:
         raise BackendDown(f"{folder}: {error.strerror or error}") from None
     return True
 
 
-def made(data: bytes, path: Path) -> None:
+def create_atomically(data: bytes, path: Path) -> None:
     """Make a file, whole and on the disk before it has its name; FileExistsError where it is there already."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -182,22 +187,22 @@ def progress_of(folder: Path) -> float | None:
 
 def claim_of(folder: Path) -> Claim | None:
     """Who has claimed an attempt; None: nobody. A claim that can't be read is somebody's all the same."""
-    found = _read(folder / "claim")
-    if found is None:
+    document = _read(folder / "claim")
+    if document is None:
         return None
     try:
-        chips = tuple(int(each) for each in str(found.get("chips") or "").split(",") if each)
+        chips = tuple(int(word) for word in str(document.get("chips") or "").split(",") if word)
         return Claim(
-            str(found["by"]),
-            float(found["at"]),
-            int(found.get("pid", 0)),
-            int(found.get("start", 0)),
-            str(found.get("boot", "")),
-            str(found.get("host", "")),
-            str(found.get("pool", "")),
+            str(document["by"]),
+            float(document["at"]),
+            int(document.get("pid", 0)),
+            int(document.get("start", 0)),
+            str(document.get("boot", "")),
+            str(document.get("host", "")),
+            str(document.get("pool", "")),
             chips,
-            int(found.get("restarts", 0)),
-            str(found.get("space", "")),
+            int(document.get("restarts", 0)),
+            str(document.get("space", "")),
         )
     except (KeyError, TypeError, ValueError):
         return Claim("?", 0.0)
@@ -205,17 +210,17 @@ def claim_of(folder: Path) -> Claim | None:
 
 def end_of(folder: Path) -> End | None:
     """How an attempt ended; None: it has not. An end that can't be read is one whose result is lost."""
-    found = _read(folder / "end")
-    if found is None:
+    document = _read(folder / "end")
+    if document is None:
         return None
     try:
         return End(
-            str(found["by"]),
-            int(found["exit_code"]),
-            float(found["started"]),
-            float(found["ended"]),
-            int(found.get("told", 0)),
-            str(found.get("reason", "")),
+            str(document["by"]),
+            int(document["exit_code"]),
+            float(document["started"]),
+            float(document["ended"]),
+            int(document.get("told", 0)),
+            str(document.get("reason", "")),
         )
     except (KeyError, TypeError, ValueError):
         return End("?", None, None, None, reason=f"{folder / 'end'} can't be read")
@@ -223,11 +228,11 @@ def end_of(folder: Path) -> End | None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError:
         return {}
     except OSError as error:
         raise BackendDown(f"{path}: {error.strerror or error}") from None
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -43,7 +43,7 @@ class Pool:
             if isinstance(value := getattr(self, field.name), int | float) and not isinstance(value, bool)
         }
 
-    def at(self, key: str, default: str = "") -> str:
+    def setting(self, key: str, default: str = "") -> str:
         """One part of its address."""
         return dict(self.address).get(key, default)
 

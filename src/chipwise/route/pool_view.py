@@ -100,7 +100,7 @@ class PoolList(Result):
     ledger: str  # empty: there is none yet
     pools: tuple[PoolStatus, ...]
     assumptions: tuple[str, ...]
-    asked: bool = True  # whether the backends were asked for their capacity
+    backends_asked: bool = True  # whether the backends were asked for their capacity
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -121,7 +121,7 @@ class PoolList(Result):
         return [
             Text(ledger),
             table(POOL_COLUMNS, self.pools),
-            *([] if self.asked else [Text("The backends were not asked for their free capacity.")]),
+            *([] if self.backends_asked else [Text("The backends were not asked for their free capacity.")]),
             *(Text(f"does not answer: {safe(line)}") for line in errors),
             *(Text(f"assumed: {safe(line)}") for line in self.assumptions),
         ]
@@ -134,9 +134,9 @@ def list_pools(pools: Pools, ledger: str = "", ask: bool = True) -> PoolList:
     except LedgerError as error:
         if not error.missing:
             raise
-        return PoolList("", _statuses(pools, None, ask), pools.said, ask)
+        return PoolList("", _statuses(pools, None, ask), pools.assumptions, ask)
     with book:
-        return PoolList(book.where, _statuses(pools, book, ask), pools.said, ask)
+        return PoolList(book.where, _statuses(pools, book, ask), pools.assumptions, ask)
 
 
 def drain_pool(pools: Pools, name: str, reason: str, ledger: str = "") -> PoolList:

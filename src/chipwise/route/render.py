@@ -107,7 +107,7 @@ def render(
             or f"no pool runs variant {variant}",
             "",
         )
-    return Rendering(tuple(rendered), pools.said)
+    return Rendering(tuple(rendered), pools.assumptions)
 
 
 def _rendered(job: Job, option: Option, pools: Pools) -> Rendered:

@@ -1,4 +1,4 @@
-"""Secrets are names here: which variables a pool may hand to jobs, and which names say that their value is a secret.
+"""Secrets by name: which variables a pool may pass to jobs, and which names say that their value is a secret.
 
 Whoever may submit a job chooses the names that it asks for; whoever writes the pools file says which it may have.
 """
@@ -63,15 +63,15 @@ def listed(pool: Pool) -> frozenset[str]:
     >>> sorted(listed(Pool("a", "local", "cpu", "cpu", 2, address=(("secrets", "HF_TOKEN,WANDB_API_KEY"),))))
     ['HF_TOKEN', 'WANDB_API_KEY']
     """
-    return frozenset(name for name in pool.at(KEY).split(",") if name)
+    return frozenset(name for name in pool.setting(KEY).split(",") if name)
 
 
-def may_be_handed(pool: Pool, names: Sequence[str]) -> None:
+def check_secrets(pool: Pool, names: Sequence[str]) -> None:
     """A `Refusal` where a job that asks for these can't have them in a pool; it says what would allow it."""
     if not names:
         return
     if pool.backend == "kubernetes":  # the keys of an object that the pool names
-        if not pool.at("secret"):
+        if not pool.setting("secret"):
             raise Refusal(
                 f"the job asks for {', '.join(names)}, and the pool names no Secret", f"secret: NAME {_where(pool)}"
             )

@@ -33,7 +33,7 @@ Progress = Callable[[int, int, str], None]  # told (jobs so far, jobs, what is b
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """A job in the ledger, with what was said at its admission and where the policy would send it first."""
+    """A job in the ledger, with the warnings of its admission and where the policy would send it first."""
 
     row: JobRow
     warnings: tuple[str, ...]
@@ -129,7 +129,7 @@ def submit(
         rows = [book.job(job_id) for job_id in ids]
         where = book.where
     taken = tuple(SubmittedJob(row, one.warnings, pool) for row, one, pool in zip(rows, admitted, first, strict=True))
-    return Submission(where, taken, followed, source, tuple(pools.said), now)
+    return Submission(where, taken, followed, source, tuple(pools.assumptions), now)
 
 
 def followed_policy(ledger: Ledger) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
@@ -22,9 +22,11 @@ from chipwise.serving.describe import (
     target_assumptions,
     use_of,
 )
-from chipwise.serving.results import ServingCapacity
 from chipwise.serving.view import bare_table, job_record, service_record, settings_record
 from chipwise.workload import metrics_that_matter
+
+if TYPE_CHECKING:
+    from chipwise.serving.results import ServingCapacity
 
 
 def _load_header(c: ServingCapacity) -> str:
@@ -51,25 +53,32 @@ SPLITS: list[Column[Capacity]] = [
         "split",
         lambda c: str(c.service.replica.split),
         words=True,
-        help="how a replica is split over its chips",
+        help="of a replica over its chips: `name`, `tp`, `pp`, `dp`, `ep`",
     ),
     Column("replicas", lambda c: c.service.replicas, "replicas", drop=2, help="that the chips hold"),
     Column(
-        "load", lambda c: c.load.value, _load_header, lambda c: rate(c.load.value), help="the largest within the SLO"
+        "capacity",
+        lambda c: c.load,
+        _load_header,
+        lambda c: rate(c.load.value),
+        help="estimate of the largest load within the SLO",
+        unit="requests/s or users",
     ),
     Column(
-        "units_per_second_per_user",
+        "user_units_per_second",
         lambda c: c.served.user_rate,
         _user_header,
         lambda c: rate(c.served.user_rate),
-        help="output that one user sees at that load",
+        help="output that one user sees at that load, as simulated",
+        unit="units/s",
     ),
     Column(
-        "units_per_second_per_chip",
+        "chip_units_per_second",
         lambda c: c.chip_rate,
         _chip_header,
         lambda c: rate(c.chip_rate),
-        help="output of one chip at that load",
+        help="output of one chip at that load, as simulated",
+        unit="units/s",
     ),
     Column(
         "cache_sequences",
@@ -77,21 +86,44 @@ SPLITS: list[Column[Capacity]] = [
         "sequences fit",
         _sequences,
         drop=1,
-        help="of mean length, in the KV cache of a replica",
+        help="of mean length that fit in the KV cache of a replica; null: no cache",
     ),
-    Column("limit", lambda c: c.limit, "limit", words=True, help="what ends the load"),
-    Column("settings", lambda c: settings_record(c.service.replica.config), help="of the stack's scheduler"),
+    Column("limit", lambda c: c.limit, "limit", words=True, help="what ends the load, in words"),
+    Column("settings", lambda c: settings_record(c.service.replica.config), help="of the stack's scheduler, as above"),
 ]
 FRONT: list[Column[FrontPoint]] = [
     Column(
-        "units_per_second_per_user",
+        "user_units_per_second",
         lambda p: p.trial.user_tokens_per_s,
         _user_header,
         lambda p: rate(p.trial.user_tokens_per_s),
+        help="output that one user sees, as simulated",
+        unit="units/s",
     ),
-    Column("units_per_second_per_chip", lambda p: p.chip_rate, _chip_header, lambda p: rate(p.chip_rate)),
-    Column("split", lambda p: p.split, "split", lambda p: str(p.split), words=True),
-    Column("load", lambda p: p.load, _load_header, lambda p: rate(p.load), help="of all replicas together"),
+    Column(
+        "chip_units_per_second",
+        lambda p: p.chip_rate,
+        _chip_header,
+        lambda p: rate(p.chip_rate),
+        help="output of one chip, as simulated",
+        unit="units/s",
+    ),
+    Column(
+        "split",
+        lambda p: p.split,
+        "split",
+        lambda p: str(p.split),
+        words=True,
+        help="of a replica over its chips",
+    ),
+    Column(
+        "load",
+        lambda p: p.load,
+        _load_header,
+        lambda p: rate(p.load),
+        help="of all replicas together, as tried",
+        unit="requests/s or users",
+    ),
 ]
 
 
@@ -102,7 +134,7 @@ def record(c: ServingCapacity) -> dict[str, Any]:
         "accelerators": c.accelerators,
         "seed": c.seed,
         "load_unit": "users" if c.workload.serve.arrival.kind == "closed" else "requests_per_second",
-        "load": c.load,
+        "capacity": c.load,
         "best": service_record(c.best.service),
         "rows": [row_record(SPLITS, row) for row in c.rows],
         "front": [row_record(FRONT, point) for point in c.front],

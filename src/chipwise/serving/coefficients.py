@@ -36,7 +36,7 @@ class Coefficients:
     sequence_s: float = 4e-6  # and a sequence
     expert_token_s: float = 0.1e-6  # moving a token to experts and back, a layer
     eager_s: float = 50e-6  # a layer of a batch too large for captured graphs
-    request_s: float = 15e-3  # tokenising, HTTP: until the replica sees a request
+    request_s: float = 15e-3  # tokenizing, HTTP: until the replica sees a request
     stream: float = 1.0  # iterations until the first token is shown; the default of all stacks is to show it at once
 
 

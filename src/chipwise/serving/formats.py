@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from chipwise.catalog import Chip
 from chipwise.errors import PrecisionMissing
+from chipwise.predict.model.precision import peak_of
 from chipwise.workload.model import Model
 
 # stored bytes of a weight with its scales: 4-bit formats keep a scale for 16 (NVFP4) or 32 to 128 weights
@@ -49,7 +50,7 @@ def only_experts(model: Model, precision: str) -> bool:
     """Whether the precision is that of the experts alone.
 
     Mixture-of-experts models in 4 bits keep everything else in 16 (gpt-oss, Kimi-K2, DeepSeek-R1-NVFP4: their
-    published quantisation configs, 2025-2026).
+    published quantization configs, 2025-2026).
     """
     return model.experts is not None and precision in ("fp4", "int4")
 
@@ -62,7 +63,7 @@ def half(chip: Chip) -> str:
 def formats(chip: Chip, model: Model, precision: str, kv_precision: str) -> Formats:
     """The formats of a model's products on a chip."""
     wide = "fp32" if precision == "fp32" else half(chip)
-    if wide not in chip.peak and not (wide == "fp32" and chip.family == "tpu"):
+    if peak_of(chip, wide) is None:
         raise PrecisionMissing(f"{chip.id} has no {wide} matrix rate", f"it has {', '.join(chip.peak)}")
     act = 4.0 if wide == "fp32" else 2.0
     base = Format(wide, act, act, wide)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chipwise.catalog import Accelerators
 from chipwise.errors import InputError, Refusal
 from chipwise.predict.estimate import Estimate
-from chipwise.present.blocks import Block
 from chipwise.present.result import Result
+from chipwise.serving import capacity_view, view
 from chipwise.serving.capacity import Capacity, CapacitySearch, FrontPoint, RefusedSplit, front, search
 from chipwise.serving.curve import LoadCurve, load_curve
 from chipwise.serving.limits import MOST_REQUESTS
@@ -87,23 +87,9 @@ class ServingSimulation(Result):
             raise InputError("curve", "none", "a simulation with `curve=True`")
         draw(self.curve, Path(target))
 
-    def record(self) -> dict[str, Any]:
-        """As JSON has it."""
-        from chipwise.serving.view import record
-
-        return record(self)
-
-    def flat_rows(self) -> list[dict[str, Any]]:
-        """For CSV and pandas: one row, whose columns are the keys of the record without its lists."""
-        from chipwise.serving.view import flat_row
-
-        return [flat_row(self)]
-
-    def blocks(self) -> list[Block]:
-        """For people."""
-        from chipwise.serving.view import blocks
-
-        return blocks(self)
+    record = view.record
+    blocks = view.blocks
+    flat_rows = view.flat_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -151,23 +137,9 @@ class ServingCapacity(Result):
         """Chips of the best split that carry the workload's own load; 0: it has none."""
         return self.search.needed_chips
 
-    def record(self) -> dict[str, Any]:
-        """As JSON has it."""
-        from chipwise.serving.capacity_view import record
-
-        return record(self)
-
-    def flat_rows(self) -> list[dict[str, Any]]:
-        """For CSV and pandas: one row a split; the refused follow, with the reason."""
-        from chipwise.serving.capacity_view import flat_rows
-
-        return flat_rows(self)
-
-    def blocks(self) -> list[Block]:
-        """For people."""
-        from chipwise.serving.capacity_view import blocks
-
-        return blocks(self)
+    record = capacity_view.record
+    blocks = capacity_view.blocks
+    flat_rows = capacity_view.flat_rows
 
 
 def simulate_service(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf
+from math import exp, inf
 
 import numpy as np
 
@@ -242,6 +242,12 @@ class Served:
         """Seconds that all requests of an offline job take."""
         count = self.service.target.workload.serve.requests or len(self.simulation.requests)
         return self.request_rate.inverted(count)
+
+    @property
+    def joules(self) -> Estimate:
+        """Energy of an output token or of a request; the ends as if all of it grew with the time."""
+        value, by = self.measures.joules_per_token, self.service.corrections["tpot"]
+        return Estimate(value, value * exp(min(by.low, 0.0)), value * exp(max(by.high, 0.0)), by.evidence, by.because)
 
     @property
     def user_rate(self) -> float:

@@ -33,7 +33,7 @@ class Split:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"tp": self.tp, "pp": self.pp, "dp": self.dp, "ep": self.ep}
+        return {"name": str(self), "tp": self.tp, "pp": self.pp, "dp": self.dp, "ep": self.ep}
 
     def __str__(self) -> str:
         named = (("tp", self.tp), ("pp", self.pp), ("dp", self.dp), ("ep", self.ep))

@@ -21,7 +21,7 @@ class StepTimeTable:
     tokens_s: Array  # by tokens in the iteration, from 0 (unused) to the largest batch of tokens
     context_s: float = 0.0  # for each earlier token that a decoding sequence reads
     pair_s: float = 0.0  # for each pair of a new token of a prompt and a token before it
-    sequence_s: float = 0.0  # for each sequence that gets a token: sampling, detokenising, streaming
+    sequence_s: float = 0.0  # for each sequence that gets a token: sampling, detokenizing, streaming
     watts_idle: float = 0.0  # all chips of the replica
     watts_busy: float = 0.0  # at full use of memory or matrix units
 

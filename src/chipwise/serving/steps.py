@@ -16,6 +16,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.ops.table import Matmul, build
 from chipwise.predict.model.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
 from chipwise.predict.model.kernels import ComputeSpec, head_factor, matmul_seconds, stream_seconds
+from chipwise.predict.model.precision import peak_of
 from chipwise.predict.model.shapes import Products
 from chipwise.predict.site import compute_spec, slice_for, wires
 from chipwise.serving.formats import Format, Formats, formats
@@ -113,9 +114,8 @@ def slice_around(chip: Chip, chips: int) -> Accelerators:
 
 
 def _compute_spec(chip: Chip, dtype: str, calibration: Calibration) -> ComputeSpec:
-    peak = chip.peak.get(dtype)
-    if peak is None:  # fp32 on a TPU: six bf16 passes at the highest precision
-        peak = chip.peak["bf16"] / 6
+    peak = peak_of(chip, dtype)
+    assert peak is not None  # `formats` names what the chip has
     return compute_spec(chip, dtype, peak, calibration)
 
 

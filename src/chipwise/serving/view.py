@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, table
@@ -25,10 +25,12 @@ from chipwise.serving.describe import (
 )
 from chipwise.serving.flags import flags
 from chipwise.serving.measures import SloCheck, Spread
-from chipwise.serving.results import ServingSimulation
 from chipwise.serving.service import Served, Service
 from chipwise.serving.step_times import EngineConfig
 from chipwise.units import format_seconds
+
+if TYPE_CHECKING:
+    from chipwise.serving.results import ServingSimulation
 
 LISTS = ("slo", "curve", "assumptions")  # of the record, that are no columns of a flat row
 
@@ -60,11 +62,18 @@ def slo_columns(served: Served) -> list[Column[SloCheck]]:
     return [
         Column("", None, "bound", lambda c: str(c.bound), words=True),
         Column("metric", lambda c: c.bound.metric, help="ttft, tpot, itl or e2e"),
-        Column("percentile", lambda c: c.bound.percentile),
-        Column("bound_seconds", lambda c: c.bound.seconds),
-        Column("seconds", lambda c: c.seconds, "has", lambda c: format_seconds(c.seconds) if c.measured else "-"),
+        Column("percentile", lambda c: c.bound.percentile, help="of requests that keep it", unit="%"),
+        Column("bound_seconds", lambda c: c.bound.seconds, help="what the SLO asks for", unit="s"),
+        Column(
+            "seconds",
+            lambda c: c.seconds,
+            "has",
+            lambda c: format_seconds(c.seconds) if c.measured else "-",
+            help="at that percentile, as simulated; null: nothing to measure",
+            unit="s",
+        ),
         Column("", None, "90 %", interval),
-        Column("met", lambda c: c.holds, "SLO", _verdict, words=True),
+        Column("met", lambda c: c.holds, "SLO", _verdict, words=True, help="whether the bound is met"),
     ]
 
 
@@ -147,20 +156,17 @@ def record(s: ServingSimulation) -> dict[str, Any]:
         },
         "settled": m.settled,
         "watts": m.watts,
-        "joules_per_unit": m.joules_per_token,
+        "joules_per_unit": served.joules,
         "job": job_record(served) if served.offline else None,
         "curve": None if s.curve is None else s.curve.points,
         "assumptions": assumptions(s),
     }
 
 
-def flat_row(s: ServingSimulation) -> dict[str, Any]:
-    """The simulation as one row of CSV or pandas."""
-    out: dict[str, Any] = {}
-    for key, value in record(s).items():
-        if key not in LISTS:
-            out |= flatten(key, value)
-    return out
+def flat_rows(s: ServingSimulation) -> list[dict[str, Any]]:
+    """The simulation as one row of CSV or pandas, whose columns are the keys of the record without its lists."""
+    cells = [flatten(key, value) for key, value in record(s).items() if key not in LISTS]
+    return [{name: cell for some in cells for name, cell in some.items()}]
 
 
 def blocks(s: ServingSimulation) -> list[Block]:

@@ -23,13 +23,13 @@ PEAK = "peak_memory"
 
 def measured_of(chip: Chip, framework: str) -> BenchCalibration:
     """What was measured of a chip; a refusal with what would unlock it where nothing was."""
-    found = bench_calibration(Bench(used=True), chip.id, framework)
-    if found is None:
+    calibration = bench_calibration(Bench(used=True), chip.id, framework)
+    if calibration is None:
         raise Refusal(
             f"{chip.id} was never measured with {framework}",
             "run `chipwise bench all --quick --out FILE` on one and `chipwise calibrate bench FILE`",
         )
-    return found
+    return calibration
 
 
 def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip) -> dict[str, Any]:
@@ -54,11 +54,11 @@ def score_rows(rows: Sequence[Mapping[str, str]], chip: Chip) -> dict[str, Any]:
             ],
         )
     return {
-        "calibration": ", ".join(dict.fromkeys(each.date for each in used.values())),
+        "calibration": ", ".join(dict.fromkeys(measured.date for measured in used.values())),
         "evidence": "measured and modelled",
         "chip": chip.id,
         "framework": ", ".join(used),
-        "source": ", ".join(dict.fromkeys(each.source for each in used.values())),
+        "source": ", ".join(dict.fromkeys(measured.source for measured in used.values())),
         "rows_read": len(rows),
         "not_eligible": {},
         "summary": of(scored),
@@ -94,15 +94,15 @@ def _row(index: int, row: Mapping[str, str], chip: Chip, bench: BenchCalibration
         if seconds is None:
             raise Refusal("no seconds", "state what was measured")
         out |= {"observed": seconds, **_peak(point, row, bench)}
-        made = predict_point(point, chip, bench)
-        return out | {"predicted": made.value, "low": made.low, "high": made.high, "evidence": made.evidence}
+        p = predict_point(point, chip, bench)
+        return out | {"predicted": p.value, "low": p.low, "high": p.high, "evidence": p.evidence}
     except ChipwiseError as error:
         return out | {"refusal": str(error)}
 
 
 def _peak(point: Point, row: Mapping[str, str], bench: BenchCalibration) -> dict[str, float]:
-    held = number(row, "peak_gib")
-    if held is None or point.kind != "train":
+    peak_gib = number(row, "peak_gib")
+    if peak_gib is None or point.kind != "train":
         return {}
-    made = predict_peak(point, bench)
-    return {"peak_observed": held * GiB, "peak_predicted": made.value, "peak_low": made.low, "peak_high": made.high}
+    p = predict_peak(point, bench)
+    return {"peak_observed": peak_gib * GiB, "peak_predicted": p.value, "peak_low": p.low, "peak_high": p.high}

@@ -99,26 +99,26 @@ def compiled_row(
 ) -> CompiledRow:
     """The row's step by its compiled schedule; raises a `Refusal` with the reason where there is none."""
     job = job_of(row, text)
-    made: Compiled | Refused | None = None if again else stored(job)
-    if made is None:
+    outcome: Compiled | Refused | None = None if again else stored(job)
+    if outcome is None:
         if compile_missing is None:
             raise Refusal(f"not compiled yet; `chipwise validate --evidence compiled --row {row.id}` does it")
-        made = compile_missing(job)
-    if isinstance(made, Refused):
-        raise Refusal(f"the compiler refused it: {made.reason}")
+        outcome = compile_missing(job)
+    if isinstance(outcome, Refused):
+        raise Refusal(f"the compiler refused it: {outcome.reason}")
     acc = slice_for(row.chip, row.chips, row.slices)
-    step = compiled_step(Schedule.from_json(made.schedule), acc, calibration, row.workload)
+    step = compiled_step(Schedule.from_json(outcome.schedule), acc, calibration, row.workload)
     return CompiledRow(
         step,
-        compiler_bytes(made, acc.chip),
+        compiler_bytes(outcome, acc.chip),
         modelled_bytes(row, job.spec.data["recompute"], calibration),
-        made.versions,
+        outcome.versions,
     )
 
 
-def compiler_bytes(made: Compiled, chip: Chip) -> float:
+def compiler_bytes(compiled: Compiled, chip: Chip) -> float:
     """What a chip holds by the compiler: arguments, outputs beside them and temporaries of its devices."""
-    m = made.memory
+    m = compiled.memory
     return (m["arguments"] + max(m["outputs"] - m["aliased"], 0.0) + m["temporaries"]) * chip.devices
 
 

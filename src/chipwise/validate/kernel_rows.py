@@ -248,13 +248,13 @@ def group_of(words: str) -> float:
 
 def _exchange(row: Mapping[str, str], kernel: Kernel) -> Kernel:
     """Tokens to their experts: the bytes one chip sends, and how many nodes a token may reach."""
-    found = _TOKENS.search(_text(row, "batch_or_groups"))
-    if not found:
+    match = _TOKENS.search(_text(row, "batch_or_groups"))
+    if not match:
         return kernel.sized(data=_size(row, "bytes"))
-    tokens, hidden, top, groups = (int(x) if x else 0 for x in found.groups())
+    tokens, hidden, top, groups = (int(x) if x else 0 for x in match.groups())
     combine = "combine" in _text(row, "op").lower()
-    each = 2.0 if combine or kernel.dtype in ("bf16", "fp16", "") else 1.0 + SCALE_BYTES
-    return kernel.sized(data=tokens * top * hidden * each, copies=top, groups=groups)
+    element_bytes = 2.0 if combine or kernel.dtype in ("bf16", "fp16", "") else 1.0 + SCALE_BYTES
+    return kernel.sized(data=tokens * top * hidden * element_bytes, copies=top, groups=groups)
 
 
 def observed_seconds(row: Mapping[str, str], chip: Chip, kernel: Kernel) -> float:
@@ -292,8 +292,8 @@ def _devices(row: Mapping[str, str], chip: Chip, op: str) -> int:
 
 
 def _groups(row: Mapping[str, str]) -> float:
-    found = re.match(r"\d+", _text(row, "batch_or_groups"))
-    return float(found[0]) if found else 1.0
+    match = re.match(r"\d+", _text(row, "batch_or_groups"))
+    return float(match[0]) if match else 1.0
 
 
 def _plain(name: str) -> str:

@@ -81,24 +81,24 @@ def score_row(
     if compiling is not None and (kind != "training" or "tpu" not in row.get("accelerator", "").lower()):
         return None
     try:
-        known = reader.read(row)
+        parsed = reader.read(row)
     except ChipwiseError as error:
         return Scored(row.get("id", ""), kind, row.get("source_repo", ""), "", "", None, None, None, str(error))
     compiled: CompiledRow | None = None
     training = calibration.training
-    base = (known.id, kind, known.source, known.chip.id, known.chip.family, known.observed_s)
+    base = (parsed.id, kind, parsed.source, parsed.chip.id, parsed.chip.family, parsed.observed_s)
     try:
         if compiling is not None:
-            without = replace(calibration, training=training.leaving_out_compiled(known.group))
-            compiled = compiled_row(known, row, without, *compiling)
+            without = replace(calibration, training=training.leaving_out_compiled(parsed.group))
+            compiled = compiled_row(parsed, row, without, *compiling)
             mine = other = compiled.step.estimate
         elif kind == "training":
-            parts = training.leaving_out_group(known.group), training.leaving_out(known.source)
-            mine, other = predict_row(known, [replace(calibration, training=part) for part in parts])
+            parts = training.leaving_out_group(parsed.group), training.leaving_out(parsed.source)
+            mine, other = predict_row(parsed, [replace(calibration, training=part) for part in parts])
         else:
-            mine = predict_kernel_row(known, calibration)
-            without = replace(calibration, training=training.leaving_out_kernels(known.source))
-            other = predict_kernel_row(known, without)
+            mine = predict_kernel_row(parsed, calibration)
+            without = replace(calibration, training=training.leaving_out_kernels(parsed.source))
+            other = predict_kernel_row(parsed, without)
     except ChipwiseError as error:
         return Scored(*base, None, None, str(error))
     return Scored(*base, mine, other, "", compiled)
@@ -163,8 +163,8 @@ def score(
     if served and main is not served:
         out["inference"] = sections(served)
     if compiling is not None:
-        made = {(s.compiled.compiler_bytes, s.compiled.modelled_bytes): s.compiled for s in scored if s.compiled}
-        out["memory"] = memory_summary(list(made.values()))
+        by_bytes = {(s.compiled.compiler_bytes, s.compiled.modelled_bytes): s.compiled for s in scored if s.compiled}
+        out["memory"] = memory_summary(list(by_bytes.values()))
     out["rows"] = [s.as_dict() for s in scored]
     return out
 

@@ -19,7 +19,7 @@ from chipwise.validate.scored import Scored
 from chipwise.validate.serving_rows import ServingRow, read
 from chipwise.workload.model import Model
 
-LABELLED = {"closed": "online", "offline": "offline", "batch": "batch"}
+LABELED = {"closed": "online", "offline": "offline", "batch": "batch"}
 
 
 def stack_of(row: ServingRow) -> Stack:
@@ -47,7 +47,7 @@ def replica_of(row: ServingRow, calibration: Calibration) -> Replica:
         row.kv_precision,
         stack,
         row.release,
-        LABELLED[row.load],
+        LABELED[row.load],
         row.longest,
         row.input + row.output / 2,
     )
@@ -69,12 +69,12 @@ def predict_serving_row(
     row: ServingRow, calibration: Calibration, replica: Replica | None = None
 ) -> dict[str, Estimate]:
     """Every metric of the row, on all of its chips: seconds, or tokens/s. `replica`: the row's, if set up already."""
-    made = replica_of(row, calibration) if replica is None else recalibrated(replica, calibration.serving)
-    found = outcome(made, load_of(row), calibration)
+    replica = replica_of(row, calibration) if replica is None else recalibrated(replica, calibration.serving)
+    result = outcome(replica, load_of(row), calibration)
     out: dict[str, Estimate] = {}
     for metric in row.observed:
         near = correction(calibration.serving, metric, row.mode, row.chip.family, point_of(row))
-        value = found.of(metric)
+        value = result.of(metric)
         out[metric] = near.rate(value * row.replicas) if metric == "throughput" else near.time(value)
     return out
 
@@ -82,23 +82,23 @@ def predict_serving_row(
 def score_serving_row(row: Mapping[str, str], calibration: Calibration) -> list[Scored]:
     """Every figure of an eligible row scored: by the refit without its model, and by the one without its source."""
     try:
-        known = read(row)
+        parsed = read(row)
     except ChipwiseError as error:
         source = row.get("source_repo", "")
         return [Scored(row.get("id", ""), "inference", source, "", "", None, None, None, str(error))]
-    base = (known.id, "inference", known.source, known.chip.id, known.chip.family)
+    base = (parsed.id, "inference", parsed.source, parsed.chip.id, parsed.chip.family)
     try:
-        replica = replica_of(known, calibration)
+        replica = replica_of(parsed, calibration)
         mine, other = (
-            predict_serving_row(known, calibration.with_serving(calibration.serving.leaving_out(name)), replica)
-            for name in (model_key(known.model), known.source)
+            predict_serving_row(parsed, calibration.with_serving(calibration.serving.leaving_out(name)), replica)
+            for name in (model_key(parsed.model), parsed.source)
         )
     except ChipwiseError as error:
         return [
-            Scored(*base, value, None, None, str(error), metric=metric, mode=known.mode)
-            for metric, value in known.observed.items()
+            Scored(*base, value, None, None, str(error), metric=metric, mode=parsed.mode)
+            for metric, value in parsed.observed.items()
         ]
     return [
-        Scored(*base, value, mine[metric], other[metric], "", metric=metric, mode=known.mode)
-        for metric, value in known.observed.items()
+        Scored(*base, value, mine[metric], other[metric], "", metric=metric, mode=parsed.mode)
+        for metric, value in parsed.observed.items()
     ]

@@ -129,9 +129,9 @@ def _number(row: Mapping[str, str], key: str, default: float = 0.0) -> float:
     text = row.get(key, "").strip()
     if not text:
         return default
-    found = re.match(r"[<=~ ]*([-+0-9.eE]+)", text)
+    match = re.match(r"[<=~ ]*([-+0-9.eE]+)", text)
     try:
-        value = float(found[1]) if found else float(text)
+        value = float(match[1]) if match else float(text)
     except ValueError:
         raise InputError(key, text, "a number") from None
     if not 0 <= value < 1e15:
@@ -174,8 +174,8 @@ def precision_of(text: str) -> str:
 def _kv(text: str, precision: str) -> str:
     """The cache's precision; where a row says nothing, 8 bits beside 8- and 4-bit floats, else 16."""
     if text.strip():
-        found = precision_of(text)
-        return "int8" if found in ("int8", "int8w") else found
+        cache_precision = precision_of(text)
+        return "int8" if cache_precision in ("int8", "int8w") else cache_precision
     if precision in ("fp8", "fp4"):
         return "fp8"
     return precision if precision in ("fp16", "fp32") else "bf16"
@@ -198,9 +198,9 @@ def _inference_model(row: Mapping[str, str]) -> Model:
 
 def _axis(text: str, *names: str) -> int:
     for name in names:
-        found = re.search(rf"\b{name} ?= ?(\d+)", text)
-        if found:
-            return max(int(found[1]), 1)
+        match = re.search(rf"\b{name} ?= ?(\d+)", text)
+        if match:
+            return max(int(match[1]), 1)
     return 1
 
 
@@ -233,8 +233,8 @@ def _read_inference(row: Mapping[str, str]) -> ServingRow:
     batch = _some(row, "batch_size") if fixed else users or float(_requests(length + answer))
     # beside a time per token, the throughput of a closed loop is derived from it
     total = 0.0 if load == "closed" and _has(row, "tpot_ms") else _number(row, "output_tokens_per_s_total")
-    told = (("throughput", total), ("ttft", _number(row, "ttft_ms") / 1e3), ("tpot", _number(row, "tpot_ms") / 1e3))
-    observed = {name: value for name, value in told if value > 0}
+    metrics = (("throughput", total), ("ttft", _number(row, "ttft_ms") / 1e3), ("tpot", _number(row, "tpot_ms") / 1e3))
+    observed = {name: value for name, value in metrics if value > 0}
     nominal = {length, answer} <= set(NOMINAL)
     drawn = 0.0 if load != "closed" else DRAWN if nominal else DRIFTED
     source = row.get("source_repo", "")
@@ -268,12 +268,16 @@ def _requests(tokens: float) -> int:
     return next(count for most, count in BENCHED if tokens <= most)
 
 
+# aiconfigurator's names of systems; b60 has no catalog entry
 SYSTEMS = {
     "a100_sxm": "a100-80gb",
     "h100_sxm": "h100",
     "h200_sxm": "h200",
     "b200_sxm": "b200",
     "b300_sxm": "b300",
+    "gb200": "gb200",
+    "gb300": "gb300",
+    "l40s": "l40s",
     "rtx_pro_6000_server": "rtx-pro-6000",
 }
 CLOSED_SOURCE = "ai-dynamo/aiconfigurator"
@@ -304,11 +308,11 @@ def _closed_model(row: Mapping[str, str]) -> Model:
     if "sparse" in attention:
         window, every, mixer = PICKED, 0, "sparse"
     elif "hybrid" in attention:
-        found = re.search(r"every (\d+) layers", attention)
-        window, every, mixer = LINEAR_STATE, int(found[1]) if found else 4, "linear"
+        match = re.search(r"every (\d+) layers", attention)
+        window, every, mixer = LINEAR_STATE, int(match[1]) if match else 4, "linear"
     elif "sliding" in attention:
-        found = re.search(r"window (\d+)", attention)
-        window, every = int(found[1]) if found else 128, 2
+        match = re.search(r"window (\d+)", attention)
+        window, every = int(match[1]) if match else 128, 2
     return Model(
         row["model"],
         "decoder",
@@ -379,16 +383,16 @@ def version_date(framework: str, version: str, measured: str = "") -> float:
     (2026.28, 2026.0)
     """
     stack = find_stack(framework)
-    known = stack.releases.values if stack else {}
-    matches = [name for name in known if version.startswith(name)]
+    releases = stack.releases.values if stack else {}
+    matches = [name for name in releases if version.startswith(name)]
     if matches:
-        return known[max(matches, key=len)]
-    found = re.search(r"(20\d\d)-(\d\d)", measured)
-    return int(found[1]) + (int(found[2]) - 1) / 12 if found else 2026.0
+        return releases[max(matches, key=len)]
+    month = re.search(r"(20\d\d)-(\d\d)", measured)
+    return int(month[1]) + (int(month[2]) - 1) / 12 if month else 2026.0
 
 
 def _released(row: Mapping[str, str], stack: Stack | None) -> float:
     text = row.get("framework", "")
-    found = re.search(r"v?(\d+\.\d+(?:\.\w+)*)", text)
+    match = re.search(r"v?(\d+\.\d+(?:\.\w+)*)", text)
     dated = re.search(r"20\d\d-\d\d", text + " " + row.get("notes", ""))
-    return version_date(text, found[1] if found else "", dated[0] if dated else "")
+    return version_date(text, match[1] if match else "", dated[0] if dated else "")

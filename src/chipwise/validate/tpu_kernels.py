@@ -21,7 +21,7 @@ PARTS: Mapping[str, Callable[[KernelRow], bool]] = {
 
 
 def over_network(row: KernelRow) -> bool:
-    """Whether a row's collective joins slices over the data-centre network.
+    """Whether a row's collective joins slices over the data-center network.
 
     The one there is doesn't say how many slices: the calibration's share of the network is read off it, so that it
     is met by construction and stands apart from the collectives that test the model.

@@ -53,8 +53,8 @@ def layout_of_row(row: TrainingRow, work: Setup) -> Layout:
     limit = row.chip.usable_bytes * SLACK
     if row.layout is None:
         acc = slice_for(row.chip, row.chips, row.slices)
-        found = search_in(work, enumerate_layouts(row.workload.model, row.workload.train, acc), limit, top=1)
-        return found.best.layout if isinstance(found, SearchResult) else found.layout
+        best = search_in(work, enumerate_layouts(row.workload.model, row.workload.train, acc), limit, top=1)
+        return best.best.layout if isinstance(best, SearchResult) else best.layout
     if not row.auto_recompute:
         return row.layout
     options = [replace(row.layout, recompute=r) for r in ("none", "selective", "full")]

@@ -181,10 +181,10 @@ def _experts(row: Mapping[str, str], name: str, layers: int) -> Experts | None:
         shared = 3 * width
     elif "nemotron" in low:
         shared = 2 * width
-    each = int(_number(row, "experts_per_token", 1)) or 1
-    if each > n:
-        raise InputError("experts_per_token", each, f"at most the row's {n} experts")
-    return Experts(n, each, width, shared, min(first, layers), every)
+    active = int(_number(row, "experts_per_token", 1)) or 1
+    if active > n:
+        raise InputError("experts_per_token", active, f"at most the row's {n} experts")
+    return Experts(n, active, width, shared, min(first, layers), every)
 
 
 def _dense_ff(row: Mapping[str, str], name: str) -> int:
@@ -282,9 +282,9 @@ def layout_of(row: Mapping[str, str], chip: Chip, stack: Stack | None) -> Layout
         mbs = per_replica
     if (dp * cp) % ep:  # expert groups may reach over the tensor axis: what fits in dp x cp is kept
         ep = max(d for d in range(1, dp * cp + 1) if (dp * cp) % d == 0 and d <= ep)
-    remat, known = recompute_of(row.get("remat", ""))
+    remat, stated = recompute_of(row.get("remat", ""))
     return Layout(
-        dp, tp, pp, cp, ep, max(axes.get("vpp", 1), 1) if pp > 1 else 1, mbs, zero, shard, remat if known else "none"
+        dp, tp, pp, cp, ep, max(axes.get("vpp", 1), 1) if pp > 1 else 1, mbs, zero, shard, remat if stated else "none"
     )
 
 
@@ -405,7 +405,7 @@ def read(row: Mapping[str, str]) -> TrainingRow:
         state_precision="bf16" if "weight_dtype bfloat16" in row.get("notes", "") else "fp32",
     )
     layout = layout_of(row, chip, stack)
-    _, known = recompute_of(row.get("remat", ""))
+    _, stated = recompute_of(row.get("remat", ""))
     chips = _positive(row, "chips")
     release = release_of(framework + " " + row.get("source_path", "") + " " + row.get("source_repo", ""))
     if not release:
@@ -423,7 +423,7 @@ def read(row: Mapping[str, str]) -> TrainingRow:
         framework=framework,
         workload=Workload(row["id"], model, train),
         layout=layout,
-        auto_recompute=not known,
+        auto_recompute=not stated,
         forward_backward_only="no optimizer" in words,
         slices=slices,
         observed_s=observed_seconds(row),

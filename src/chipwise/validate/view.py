@@ -118,12 +118,7 @@ def measured_blocks(scores: Mapping[str, Any]) -> list[Block]:
         f"{scores['chip']} as measured with {scores['framework']} on {scores['calibration']} "
         f"({scores['source']}); {scores['rows_read']:,} rows read."
     )
-    return [
-        Text(head),
-        Text(""),
-        groups([("All", scores["summary"]), *scores["by_kind"].items()]),
-        *refusals(scores),
-    ]
+    return [Text(head), Text(""), groups([("All", scores["summary"]), *scores["by_kind"].items()]), *refusals(scores)]
 
 
 def scoreboard(scores: Mapping[str, Any]) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.verbs.arguments import (
-    knowledge_of,
-    serving_target_of,
-)
+from chipwise.verbs.arguments import knowledge_of, serving_target_of
 
 if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge

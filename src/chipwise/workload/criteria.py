@@ -36,7 +36,7 @@ def metrics_that_matter(workload: Workload | ServingWorkload) -> list[str]:
         said.append(f"images/s at {t.precision}: matrix units help only where the channels fill them")
         said.append("host and input pipeline: decoding images can starve a fast chip")
     else:
-        said.append(f"matrix FLOP/s at {t.precision} as kernels reach it: it sets tokens/s and MFU")
+        said.append(f"achievable {t.precision} matmul throughput: it sets tokens/s and MFU")
     if m.experts is not None:
         said.append("all-to-all bandwidth: every MoE layer sends tokens to experts and back")
         said.append(

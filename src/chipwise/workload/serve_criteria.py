@@ -20,7 +20,7 @@ def what_decides_serving(workload: ServingWorkload) -> list[str]:
     >>> from chipwise.workload.load import load_serving
     >>> text = "model: llama-3.1-70b\\nserve: {input: 1000, output: 300, arrival: {rate: 20}}"
     >>> [line.split(":")[0] for line in what_decides_serving(load_serving(text))][:3]
-    ['memory bandwidth', 'memory size', 'matrix FLOP/s at bf16']
+    ['memory bandwidth', 'memory size', 'achievable bf16 matmul throughput']
     """
     decides = _tokens(workload) if workload.model.family == "decoder" else _one_pass(workload)
     return decides + _anyway(workload)
@@ -39,11 +39,10 @@ def _tokens(workload: ServingWorkload) -> list[str]:
         f"memory bandwidth: each decoding step reads up to {format_bytes(weights)} of weights and the cache of every"
         " sequence in it, which sets the time per token"
     )
+    prefill = f"{_FLOPS_PER_PARAM * active * fresh:.1e}".replace("e+", "e")
     flops = (
-        f"matrix FLOP/s at {_computed_in(s.precision)}: prefill takes {_FLOPS_PER_PARAM * active * fresh:.1e}".replace(
-            "e+", "e"
-        )
-        + f" FLOPs for the {fresh:,.0f} new tokens of a mean prompt, which sets the time to the first token"
+        f"achievable {_computed_in(s.precision)} matmul throughput: prefill takes {prefill}"
+        f" FLOPs for the {fresh:,.0f} new tokens of a mean prompt, which sets the time to the first token"
     )
     at_longest = f" and {format_bytes(kv_bytes(m, longest, element))} at {longest:,.0f}" if longest > usual else ""
     size = (
@@ -78,8 +77,11 @@ def _one_pass(workload: ServingWorkload) -> list[str]:
     else:
         passes = f" in {s.passes} passes" if s.passes > 1 else ""
         each = _FLOPS_PER_PARAM * params.active * s.input.mean * s.passes
-        said = [f"matrix FLOP/s at {_computed_in(s.precision)}: {s.unit[:-1]}s of {s.input.mean:,.0f} tokens take about"
-                f" {each:.1e}".replace("e+", "e") + f" FLOPs each{passes}"]  # fmt: skip
+        flops = f"{each:.1e}".replace("e+", "e")
+        said = [
+            f"achievable {_computed_in(s.precision)} matmul throughput: {s.unit[:-1]}s of {s.input.mean:,.0f} tokens"
+            f" take about {flops} FLOPs each{passes}"
+        ]
     if params.main < _SMALL:
         said.append("host overhead and batching: a pass is short, so captured or compiled passes and full batches win")
         said.append("price per hour of one chip: a copy of the model fits the smallest")

@@ -8,9 +8,9 @@ import pytest
 from chipwise.catalog import load
 from chipwise.catalog.names import parse
 from chipwise.compiled.job import Compiled, Job, Refused, Spec, outcome_as_json, outcome_from_json
-from chipwise.compiled.targets import Target, target_of, topology_arguments
+from chipwise.compiled.targets import target_of, topology_arguments
 from chipwise.compiled.worker import versions
-from chipwise.compiled.worker.keys import Sources, entry_key, file_hash, known_sources, request_key
+from chipwise.compiled.worker.keys import Sources, entry_key, file_hash, listed_sources, request_key
 from chipwise.compiled.worker.process import Ended, Limits, worker_environment
 from chipwise.errors import InputError, MissingCompiler
 
@@ -113,8 +113,8 @@ def test_a_files_content_is_its_source(tmp_path):
     path = tmp_path / "step.mlir"
     path.write_text("module {}")
     job = Job(Spec("file", str(path)), JOB.target)
-    assert known_sources(job).files == (str(path.resolve()),)
-    assert known_sources(JOB) == Sources()
+    assert listed_sources(job).files == (str(path.resolve()),)
+    assert listed_sources(JOB) == Sources()
 
 
 def test_a_plugin_of_another_version_is_said(monkeypatch):
@@ -141,4 +141,3 @@ def test_a_worker_killed_from_outside_is_told_as_such():
 
     refused = diagnose.ended(Ended(-9, "compiling", 12.3, 10, "", ""), Limits())
     assert (refused.stage, "out of memory" in refused.reason) == ("limit", True)
-    assert Target.from_json(JOB.target.as_json()) == JOB.target

@@ -79,9 +79,9 @@ def build_sdpa(point: Point, context: Context) -> Case:
 
     def check() -> float:
         results = program(*sets[0])
-        found = results if isinstance(results, tuple) else (results,)
+        outputs = results if isinstance(results, tuple) else (results,)
         expected = attention64(*(float64(x) for x in sets[0]), causal=point.causal)
-        return max(relative_error(got, want) for got, want in zip(found, expected, strict=True))
+        return max(relative_error(got, want) for got, want in zip(outputs, expected, strict=True))
 
     small = checkable(point, max(int(np.prod(queries)), b * h * s * s))
     return case(point, lambda i: program(*sets[i % len(sets)]), check if small else None)

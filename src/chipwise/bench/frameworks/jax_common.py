@@ -96,9 +96,9 @@ def sets_for(set_bytes: float, device: Device) -> int:
     >>> sets_for(30e6, device), sets_for(200e6, device), sets_for(1e3, device)
     (4, 1, 64)
     """
-    wanted = math.ceil(2 * device.cache_bytes / max(set_bytes, 1.0))
+    sets = math.ceil(2 * device.cache_bytes / max(set_bytes, 1.0))
     affordable = int(MEMORY_SHARE * device.memory_bytes / max(set_bytes, 1.0))
-    return max(1, min(wanted, affordable, MOST_SETS))
+    return max(1, min(sets, affordable, MOST_SETS))
 
 
 @partial(jax.jit, static_argnums=(1, 2))
@@ -124,16 +124,16 @@ def normal(seed: int, shape: tuple[int, ...], dtype: Any, scale: float = 1.0, me
     if math.prod(shape) <= HOST_ELEMENTS:
         drawn = np.random.default_rng(seed).standard_normal(shape, np.float32) * np.float32(scale) + np.float32(mean)
         return jnp.asarray(drawn.astype(jnp.dtype(dtype)))
-    made: Array = _normal(_key(seed), shape, dtype, scale, mean)
-    return made
+    values: Array = _normal(_key(seed), shape, dtype, scale, mean)
+    return values
 
 
 def integers(seed: int, shape: tuple[int, ...], count: int, low: int = 0, dtype: Any = jnp.int32) -> Array:
     """`count` different whole numbers from `low` on, all as likely."""
     if math.prod(shape) <= HOST_ELEMENTS:
         return jnp.asarray(np.random.default_rng(seed).integers(low, low + count, shape, jnp.dtype(dtype)))
-    made: Array = _integers(_key(seed), shape, low, low + count, dtype)
-    return made
+    values: Array = _integers(_key(seed), shape, low, low + count, dtype)
+    return values
 
 
 def compiled(
@@ -165,8 +165,8 @@ def _planned(program: Any) -> float | None:
     plan = program.memory_analysis()
     if plan is None:
         return None
-    held = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes
-    return float(held + plan.temp_size_in_bytes)
+    held_bytes = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes
+    return float(held_bytes + plan.temp_size_in_bytes)
 
 
 def case(point: Point, call: Callable[[int], object], check: Callable[[], float] | None = None) -> Case:
@@ -180,10 +180,10 @@ def float64(array: object) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray(array).astype(np.float64)
 
 
-def relative_error(found: object, expected: object) -> float:
+def relative_error(result: object, expected: object) -> float:
     """||found - expected|| / ||expected||, in float64."""
     reference = float64(expected)
-    difference = float(np.linalg.norm((float64(found) - reference).ravel()))
+    difference = float(np.linalg.norm((float64(result) - reference).ravel()))
     size = float(np.linalg.norm(reference.ravel()))
     return difference / size if size else difference
 

@@ -168,13 +168,13 @@ class JaxFramework:
 
     def versions(self) -> Mapping[str, str]:
         """Packages, the runtime, the driver and the flags given to XLA."""
-        found = {"python": host.python_version(), **installed(), "jax": self._jax.__version__}
+        versions = {"python": host.python_version(), **installed(), "jax": self._jax.__version__}
         others = {
             "runtime": runtime_version(self._context.local[0].client),
             "driver": self._probed.driver,
             "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
         }
-        return found | {name: text for name, text in others.items() if text}
+        return versions | {name: text for name, text in others.items() if text}
 
     def build(self, point: Point) -> Case:
         """The point compiled, with its inputs on the device."""
@@ -195,12 +195,12 @@ class JaxFramework:
 
     def sample(self, call: Callable[[int], object], calls: int, first: int) -> float:
         """Seconds by the host's clock from the first call to the end of the last."""
-        wait, each = self._jax.block_until_ready, self.device.platform == "cpu"
+        wait, one_by_one = self._jax.block_until_ready, self.device.platform == "cpu"
         out: object = None
         start = time.perf_counter()
         for i in range(first, first + calls):
             out = call(i)
-            if each:  # on a CPU, programs enqueued together may run side by side
+            if one_by_one:  # on a CPU, programs enqueued together may run side by side
                 wait(out)
         wait(out)
         return time.perf_counter() - start

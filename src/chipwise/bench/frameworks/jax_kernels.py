@@ -194,8 +194,8 @@ def build_adamw(point: Point, context: Context) -> Case:
 
     def check() -> float:
         expected = _adamw64(*(float64(x) for x in (*states[0], gradients[0])))
-        found = program(*(jnp.copy(x) for x in states[0]), gradients[0])
-        return max(relative_error(got, want) for got, want in zip(found, expected, strict=True))
+        result = program(*(jnp.copy(x) for x in states[0]), gradients[0])
+        return max(relative_error(got, want) for got, want in zip(result, expected, strict=True))
 
     return case(point, call, check if checkable(point, count) else None)
 

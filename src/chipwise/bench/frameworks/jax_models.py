@@ -185,7 +185,7 @@ def build_inference(point: Point, context: Context) -> Case:
         precise = widened(args)
         expected = program_of("fp32", "", precise, None)(*precise)
         result = program(*(copied(args) if decoding else args))
-        return relative_error(*(each[0] if isinstance(each, tuple) else each for each in (result, expected)))
+        return relative_error(*(pair[0] if isinstance(pair, tuple) else pair for pair in (result, expected)))
 
     return case(point, call, check if small_model(point) else None)
 

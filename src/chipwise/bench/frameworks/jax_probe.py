@@ -51,12 +51,12 @@ def _probe_cuda(index: int) -> Probed:
         return Probed()
     cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
     cuda.cuDeviceGetAttribute(ctypes.byref(cache), _L2_CACHE_SIZE, device)
-    known = not cuda.cuDeviceGetUuid(ctypes.byref(uuid), device)
+    has_uuid = not cuda.cuDeviceGetUuid(ctypes.byref(uuid), device)
     version = re.search(r"\d+\.\d+[.\d]*", _first_line(Path("/proc/driver/nvidia/version")))
     return Probed(
         float(memory.value),
         float(cache.value),
-        _gpu_uuid(bytes(uuid)) if known else "",
+        _gpu_uuid(bytes(uuid)) if has_uuid else "",
         version.group() if version else "",
     )
 
@@ -93,8 +93,11 @@ def _first_line(path: Path) -> str:
 
 def installed() -> dict[str, str]:
     """Versions of JAX and of the libraries it runs on, of those installed."""
-    found = {(dist.metadata["Name"] or "").lower().replace("_", "-"): dist.version for dist in metadata.distributions()}
-    return {name: found[name] for name in sorted(found) if _PACKAGES.match(name)}
+    versions = {
+        (package.metadata["Name"] or "").lower().replace("_", "-"): package.version
+        for package in metadata.distributions()
+    }
+    return {name: versions[name] for name in sorted(versions) if _PACKAGES.match(name)}
 
 
 def runtime_version(client: Any) -> str:

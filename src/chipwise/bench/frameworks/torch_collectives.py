@@ -64,9 +64,9 @@ def build(point: Point, on: str, device: Device) -> Case:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _start(rank: int, count: int, port: int, point: Point, platform: str) -> subprocess.Popen[str]:
@@ -113,8 +113,8 @@ def join(
     share = max(point.sizes["bytes"] // (dtype.itemsize * count), 1)
 
     def fed(of: int) -> torch.Tensor:
-        made = torch.Generator().manual_seed(of)
-        return torch.randn(share * count, generator=made).to(dtype)
+        generator = torch.Generator().manual_seed(of)
+        return torch.randn(share * count, generator=generator).to(dtype)
 
     given = fed(rank).to(where)
     wide = point.kind == "all_gather"
@@ -128,14 +128,14 @@ def join(
     gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
     scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
-    made = 0
+    calls = 0
 
     def run() -> None:
-        nonlocal made
+        nonlocal calls
         if point.kind == "all_reduce":
-            if made % UNIT == 0:  # once in a call: the copy is no part of the collective
+            if calls % UNIT == 0:  # once in a call: the copy is no part of the collective
                 out.copy_(given)
-            made += 1
+            calls += 1
             dist.all_reduce(out)
         elif point.kind == "all_gather":
             gather(out, given)
@@ -145,7 +145,7 @@ def join(
             dist.all_to_all_single(out, given)
 
     def check() -> float:
-        parts = torch.stack([fed(each).double() for each in range(count)])
+        parts = torch.stack([fed(rank).double() for rank in range(count)])
         reference = {
             "all_reduce": parts.sum(0) * count ** (UNIT - 1),  # summed over and over in a call
             "all_gather": parts.ravel(),

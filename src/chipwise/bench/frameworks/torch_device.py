@@ -40,8 +40,8 @@ def open_torch(platform: str) -> Framework:
         raise InputError("device", platform, "cuda, rocm or cpu with PyTorch (a TPU is measured through JAX)")
     built = "rocm" if getattr(torch.version, "hip", None) else "cuda" if torch.version.cuda else ""
     if built != platform:
-        made = f"made for {built}" if built else "made for the CPU alone"
-        raise InputError("device", platform, f"a PyTorch made for it (this one, {torch.__version__}, is {made})")
+        build = f"made for {built}" if built else "made for the CPU alone"
+        raise InputError("device", platform, f"a PyTorch made for it (this one, {torch.__version__}, is {build})")
     if not torch.cuda.is_available():
         raise InputError("device", platform, "a GPU whose driver PyTorch can use (none was found)")
     return TorchFramework(platform, _gpu(platform))
@@ -51,15 +51,15 @@ def _gpu(platform: str) -> Device:
     import torch
 
     index = torch.cuda.current_device()
-    found = torch.cuda.get_device_properties(index)
+    properties = torch.cuda.get_device_properties(index)
     return Device(
         platform,
-        found.name,
-        float(found.total_memory),
+        properties.name,
+        float(properties.total_memory),
         torch.cuda.device_count(),
         index,
-        str(getattr(found, "uuid", "")),
-        float(getattr(found, "L2_cache_size", 0)),
+        str(getattr(properties, "uuid", "")),
+        float(getattr(properties, "L2_cache_size", 0)),
     )
 
 
@@ -86,10 +86,10 @@ def _without_bf16() -> tuple[str, ...]:
     """A note where PyTorch says of this CPU that it has no bf16, which it does once in a process and at length."""
     import torch
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.nn.functional.linear(*(torch.ones(rows, 48, dtype=torch.bfloat16) for rows in (24, 96)))
-    lacks = any("bf16" in str(each.message) for each in told)
+    lacks = any("bf16" in str(warning.message) for warning in caught)
     return ("this CPU has no bf16 instructions: PyTorch computes bf16 products without them",) if lacks else ()
 
 
@@ -121,13 +121,13 @@ class TorchFramework:
         """Of PyTorch and what it was built with."""
         import torch
 
-        found = {"torch": str(torch.__version__)}
+        versions = {"torch": str(torch.__version__)}
         if self.on != "cpu":
-            found["cuda"] = str(torch.version.cuda or getattr(torch.version, "hip", ""))
-            found["cudnn"] = str(torch.backends.cudnn.version())
+            versions["cuda"] = str(torch.version.cuda or getattr(torch.version, "hip", ""))
+            versions["cudnn"] = str(torch.backends.cudnn.version())
         if find_spec("triton") is not None:
-            found["triton"] = str(import_module("triton").__version__)
-        return found
+            versions["triton"] = str(import_module("triton").__version__)
+        return versions
 
     def build(self, point: Point) -> Case:
         """The point made ready."""

@@ -49,9 +49,9 @@ def _tokens(point: Point, on: str, length: int) -> torch.Tensor:
     return torch.randint(0, point.sizes["vocab"], (point.sizes["b"], length), device=on)
 
 
-def compiled(function: Any, wanted: bool) -> Any:
+def compiled(function: Any, use_compiler: bool) -> Any:
     """The function through torch.compile, from a clean state, or as it is."""
-    if not wanted:
+    if not use_compiler:
         return function
     torch._dynamo.reset()
     return torch.compile(function)
@@ -79,14 +79,14 @@ def _train(model: Decoder, point: Point, on: str) -> tuple[Callable[[int], objec
     def check() -> float:
         """Of all gradients: the loss of random weights says little, it is near the logarithm of the vocabulary."""
         step(*batches[0]).backward()
-        found = gradients(model)
+        result = gradients(model)
         optimizer.zero_grad(set_to_none=True)
         wide = Decoder(shape).double()
         wide.load_state_dict({k: v.double().cpu() for k, v in model.state_dict().items()})
         tokens, targets = (t.cpu() for t in batches[0])
         logits = wide(tokens, *rotary(s, shape.head, "cpu", torch.float64))
         F.cross_entropy(logits.view(-1, shape.vocab), targets.view(-1)).backward()
-        return distance(found, gradients(wide))
+        return distance(result, gradients(wide))
 
     return call, check
 
@@ -123,18 +123,18 @@ def _prefill(model: Decoder, point: Point, on: str) -> tuple[Callable[[int], obj
 
 
 @torch.no_grad()
-def _against_double(model: Decoder, point: Point, tokens: torch.Tensor, found: Any) -> float:
+def _against_double(model: Decoder, point: Point, tokens: torch.Tensor, result: Any) -> float:
     shape = model.shape
     wide = Decoder(shape).double()
     wide.load_state_dict({k: v.double().cpu() for k, v in model.state_dict().items()})
     angles = rotary(tokens.shape[1], shape.head, "cpu", torch.float64)
-    return distance(found, wide(tokens.cpu(), *angles)[:, -1])
+    return distance(result, wide(tokens.cpu(), *angles)[:, -1])
 
 
 def _decode(model: Decoder, point: Point, on: str) -> tuple[Callable[[int], object], Callable[[], float]]:
     """One token for each sequence, at position s - 1 of a cache s long."""
     shape, s = model.shape, point.sizes["s"]
-    cos, sin = (each[-1:] for each in rotary(s, shape.head, on, DTYPES[point.dtype]))
+    cos, sin = (table[-1:] for table in rotary(s, shape.head, on, DTYPES[point.dtype]))
     tokens, caches = _tokens(point, on, 1), _caches(model, point, on, s)
     serve = compiled(model.serve, point.compile)
 

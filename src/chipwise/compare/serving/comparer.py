@@ -8,7 +8,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from chipwise.catalog import Accelerators, Chip
-from chipwise.compare.decision import Flip, Refused, Words
+from chipwise.compare.decision import DecisionSummary, Flip, Refused
 from chipwise.compare.serving.fleet import Fleet, held, rent
 from chipwise.compare.serving.replicas import COARSE, OutOfReach, carried, replicas, unloaded, with_interval
 from chipwise.compare.serving.row import Demand, ServingRow, demand_of
@@ -69,7 +69,7 @@ class ServingComparer:
 
     def words(
         self, rows: Sequence[ServingRow], pick: ServingRow | None, flips: Sequence[Flip], looser: Relaxed | None
-    ) -> Words:
+    ) -> DecisionSummary:
         """The decision in three sentences."""
         from chipwise.compare.serving.sentences import in_words
 

@@ -9,7 +9,7 @@ from math import ceil
 
 from chipwise.catalog import Accelerators, Chip, Offer, load
 from chipwise.compare.terms import at_least
-from chipwise.prices import Price, PriceBook, is_stale, listed, price_of
+from chipwise.prices import Price, PriceBook, age_in_days, listed, price_of
 from chipwise.prices.money import SINGLE, with_hosts
 
 
@@ -96,5 +96,5 @@ def _whole(chip: Chip, offer: Offer, each: int, replicas: int, spot: bool, today
     many = ceil(replicas / inside) if inside else replicas * ceil(each / size)
     usd_per_chip_hour = offer.price(spot)
     assert usd_per_chip_hour is not None  # offers_for left those without a price out
-    price = Price(usd_per_chip_hour, spot, offer, is_stale(offer.date, today))
+    price = Price(usd_per_chip_hour, spot, offer, age_in_days(offer.date, today))
     return Fleet(Accelerators(chip, many * size), many * inside if inside else replicas, price)

@@ -102,9 +102,8 @@ class ServingRow:
 
     @property
     def joules(self) -> Estimate:
-        """Energy of an output token or of a request; the ends as if all of it grew with the time."""
-        value, by = self.served.measures.joules_per_token, self.served.service.corrections["tpot"]
-        return Estimate(value, value * exp(min(by.low, 0.0)), value * exp(max(by.high, 0.0)), by.evidence, by.because)
+        """Energy of an output token or of a request."""
+        return self.served.joules
 
     @property
     def seconds(self) -> Estimate:

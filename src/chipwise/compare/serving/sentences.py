@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from chipwise.compare.decision import Flip, Refused, Words, ahead_of, runner_up
+from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, runner_up, spot_in_words
 from chipwise.compare.serving.comparer import FEW, MANY, ServingComparer
 from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
 from chipwise.compare.serving.row import ServingRow
@@ -22,17 +22,17 @@ def in_words(
     pick: ServingRow | None,
     flips: Sequence[Flip],
     looser: Relaxed | None,
-) -> Words:
+) -> DecisionSummary:
     """The three sentences of a comparison."""
     objective = comparer.terms.objective
     if pick is None:
         least = min(rows, key=lambda row: row.accelerators.count)
-        return Words(
+        return DecisionSummary(
             f"No pick on {objective}: none of the chips that carry {comparer.workload.name} has a public price.",
             f"The fewest chips are {least.accelerators}: {_replicas(least)}.",
             "Any public price would decide.",
         )
-    return Words(
+    return DecisionSummary(
         _pick(comparer, pick, rows),
         _why(comparer, pick, runner_up(rows, pick, objective)),
         _flip(rows, pick, flips, looser, objective),
@@ -147,7 +147,12 @@ def _flip(
     more = [relaxed_in_words(looser, pick, objective)] if looser else []
     if objective == "cost":
         more += _without_price(rows, pick)
-    return "; ".join([f"Flips: {first}" if first else "No price or demand tried flips the decision", *more]) + "."
+    return (
+        "; ".join(
+            [f"What would change this: {first}" if first else "No price or demand tried flips the decision", *more]
+        )
+        + "."
+    )
 
 
 def _without_price(rows: Sequence[ServingRow], pick: ServingRow) -> list[str]:
@@ -181,7 +186,7 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
         "prices: the cheapest list price for whole instances (TPUs: slices) that hold the replicas; whether so many "
         "are free is not known",
         "not counted: idle hours, replicas spare for failures, the router, storage, network, support, discounts",
-        "spot: no interruptions are counted" + _on_spot(rows),
+        spot_in_words(rows, lambda row: row.accelerators.chip.id, " an hour"),
         f"calibration of {calibration.date} on {calibration.rows:,} published serving rows",
     ]
     bare = [r for r in rows if r.ondemand and r.ondemand.price.offer.note.startswith("accelerator only")]
@@ -202,15 +207,6 @@ def _sizing(comparer: ServingComparer) -> str:
         "counts (where not named): replicas that carry the demand by the central value of their capacity, filling "
         "whole instances; headroom is what they carry beyond it, with its interval"
     )
-
-
-def _on_spot(rows: Sequence[ServingRow]) -> str:
-    """The cheapest row on spot, in words."""
-    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
-    if not priced:
-        return ""
-    usd, row = min(priced, key=lambda pair: pair[0])
-    return f"; the cheapest on spot is {row.accelerators.chip.id} at {format_money(usd)} an hour"
 
 
 def nowhere(comparer: ServingComparer, refused: Sequence[Refused]) -> Refusal:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from chipwise.catalog import Accelerators, Chip, Stack
-from chipwise.compare.decision import Flip, Refused, Words
+from chipwise.compare.decision import DecisionSummary, Flip, Refused
 from chipwise.compare.terms import DEFAULT_CHIPS, Candidate, Terms, at_least, ladder
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.knowledge import Knowledge
-from chipwise.layout import RESERVE, Enumeration, Found, SearchResult, enumerate_layouts, search, search_in
+from chipwise.layout import RESERVE, Enumeration, SearchResult, TimedLayout, enumerate_layouts, search, search_in
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import Prediction, model_flops, predict
@@ -100,7 +100,7 @@ class TrainingComparer:
         work = set_up(self.workload, acc, self.knowledge.calibration, self.stack)
         legal = self._legal(acc)
         found = search_in(work, legal, acc.chip.usable_bytes * (1 - RESERVE))
-        if isinstance(found, Found):
+        if isinstance(found, TimedLayout):
             raise DoesNotFit(f"no layout fits on {acc}")  # `why` finds out what would
         return self.priced(
             acc, found, predict(self.workload, acc, found.best.layout, self.knowledge.calibration, self.stack)
@@ -167,7 +167,7 @@ class TrainingComparer:
 
     def words(
         self, rows: Sequence[TrainingRow], pick: TrainingRow | None, flips: Sequence[Flip], looser: object = None
-    ) -> Words:
+    ) -> DecisionSummary:
         """The decision in three sentences."""
         from chipwise.compare.training.sentences import in_words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.compare.decision import Flip, Refused, Words, ahead_of, runner_up
+from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, runner_up, spot_in_words
 from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.predict.estimate import Estimate
@@ -19,18 +19,18 @@ HOLDS = "by doubling, the smallest that holds it is "  # how a refusal for lack 
 
 def in_words(
     comparer: TrainingComparer, rows: Sequence[TrainingRow], pick: TrainingRow | None, flips: Sequence[Flip]
-) -> Words:
+) -> DecisionSummary:
     """The three sentences of a comparison."""
     objective = comparer.terms.objective
     if pick is None:
         fastest = min(rows, key=lambda row: row.prediction.duration.value)
-        return Words(
+        return DecisionSummary(
             f"No pick on {objective}: none of the chips that can run {comparer.workload.name} has a public price.",
             f"The fastest is {fastest.accelerators}: {_shown(fastest, 'time')}.",
             "Any public price would decide.",
         )
     second = runner_up(rows, pick, objective)
-    return Words(
+    return DecisionSummary(
         _pick(pick, rows, objective), _why(comparer, pick, second, objective), _flip(rows, pick, flips, objective)
     )
 
@@ -115,7 +115,7 @@ def _flip(rows: Sequence[TrainingRow], pick: TrainingRow, flips: Sequence[Flip],
     others = [f for f in rest if f.kind != first.kind and f.size < first.size * 1.01 + 1e-4][:1]
     others += [f for f in rest if f.kind == "batch" and f not in others][:1]
     again = f"{first.winner} wins on {objective} "  # need not be said twice
-    said = f"Flips: {first.words}" + "".join(f"; or {f.words.removeprefix(again)}" for f in others)
+    said = f"What would change this: {first.words}" + "".join(f"; or {f.words.removeprefix(again)}" for f in others)
     if objective == "cost":
         open_price = _without_price(rows, pick)
         if open_price:
@@ -145,7 +145,7 @@ def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: 
         "software: " + (comparer.stack.name if comparer.stack else f"{', '.join(stacks)} (assumed: none was named)"),
         "prices: the cheapest listed instances that hold the chips, paid whole; whether so many are free and joined by "
         "a fast network is not known; storage, network, support and discounts come on top (see chipwise cost)",
-        "spot: no interruptions are counted" + _on_spot(rows),
+        spot_in_words(rows, lambda row: row.accelerators),
         f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
         *lora_in_words(comparer.workload),
         f"calibration of {calibration.date} on {calibration.rows:,} published rows",
@@ -158,15 +158,6 @@ def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: 
         said += uncompiled
     used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
     return (*said, *prices_in_words(comparer.knowledge.prices, used))
-
-
-def _on_spot(rows: Sequence[TrainingRow]) -> str:
-    """The cheapest row on spot, in words."""
-    priced = [(r.spot.usd.value, r) for r in rows if r.spot]
-    if not priced:
-        return ""
-    usd, row = min(priced, key=lambda pair: pair[0])
-    return f"; the cheapest on spot is {row.accelerators} at {format_money(usd)}"
 
 
 def nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:

@@ -248,14 +248,14 @@ def estimate(timing: Timing, kernels: Kernels, calibration: Calibration, acc: Ac
         )
     if loops:
         why.append(loops_in_words(loops))
-    known = timing.seconds - kernels.middle
+    modeled = timing.seconds - kernels.middle
     return Estimate(
-        timing.seconds, known * exp(low) + kernels.low, known * exp(high) + kernels.high, "compiled", "; ".join(why)
+        timing.seconds, modeled * exp(low) + kernels.low, modeled * exp(high) + kernels.high, "compiled", "; ".join(why)
     )
 
 
 def _between(timing: Timing, seconds: float) -> Timing:
-    """The timing with what slices exchange over the data-centre network, which no slice's program shows."""
+    """The timing with what slices exchange over the data-center network, which no slice's program shows."""
     kinds = {**timing.by_kind, "collective": timing.by_kind.get("collective", 0.0) + seconds}
     return replace(timing, seconds=timing.seconds + seconds, by_kind=kinds)
 

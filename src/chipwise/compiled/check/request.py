@@ -67,7 +67,7 @@ class CheckRequest:
         return layout_alternatives(self.workload, question, self.options, self.calibration)
 
     def command(self, question: Question, changes: Mapping[str, Any]) -> str:
-        """The command that checks a question with `changes`; "" where the program was handed over as an object."""
+        """The command that checks a question with `changes`; "" where the program was given as an object."""
         if self.words is None:
             return ""
         layout = str(changes.get("layout", question.layout))

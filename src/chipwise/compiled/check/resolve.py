@@ -63,19 +63,19 @@ def makes_torch(module: str, folder: Path) -> bool:
         first = folder / module
         folder = first.parent
     else:
-        found = _file_of(module, folder)
-        if found is None:
+        source = _file_of(module, folder)
+        if source is None:
             return False
-        first = found
-    level, seen = [first], {first}
-    while level and len(seen) < _MOST_FILES:
+        first = source
+    level, visited = [first], {first}
+    while level and len(visited) < _MOST_FILES:
         imports = {path: _imports(path) for path in level}
         tops = {name.partition(".")[0] for names in imports.values() for name in names}
         if "torch" in tops or "jax" in tops:
             return "torch" in tops and "jax" not in tops
         near = [_file_of(name, folder) for names in imports.values() for name in names]
-        level = [path for path in dict.fromkeys(near) if path is not None and path not in seen]
-        seen.update(level)
+        level = [path for path in dict.fromkeys(near) if path is not None and path not in visited]
+        visited.update(level)
     return False
 
 
@@ -83,8 +83,8 @@ def _file_of(module: str, folder: Path) -> Path | None:
     """The file of a module below `folder`; of a name inside a module, that module's."""
     parts = module.split(".")
     for count in (len(parts), len(parts) - 1):
-        place = folder.joinpath(*parts[:count])
-        for path in (place.with_suffix(".py"), place / "__init__.py") if count else ():
+        base = folder.joinpath(*parts[:count])
+        for path in (base.with_suffix(".py"), base / "__init__.py") if count else ():
             if path.is_file():
                 return path
     return None

@@ -60,12 +60,12 @@ def tune(question: Question, alternatives: Sequence[Alternative], ask: Ask, limi
         return Tuning(question.accelerators, base, base, (base,), len(alternatives))
     alone: list[tuple[Trial, Alternative]] = []
     tried = 0
-    for each in alternatives:
+    for alternative in alternatives:
         if len(trials) >= limit:
             break
-        trial = _trial(each.changes, frozenset({each.group}), ask(each.apply(question)), first)
+        trial = _trial(alternative.changes, frozenset({alternative.group}), ask(alternative.apply(question)), first)
         trials.append(trial)
-        alone.append((trial, each))
+        alone.append((trial, alternative))
         tried += 1
     best = _together(question, base, alone, trials, ask, first, limit)
     return Tuning(question.accelerators, base, best, tuple(trials), len(alternatives) - tried)
@@ -83,14 +83,14 @@ def _together(
     """The best set: greedy, starting with what gained most alone."""
     good = sorted((pair for pair in alone if _faster(pair[0], base)), key=lambda pair: pair[0].seconds or 0.0)
     best, current = base, question
-    for trial, each in good:
+    for trial, alternative in good:
         if best is base:
-            best, current = trial, each.apply(question)
+            best, current = trial, alternative.apply(question)
             continue
-        if each.group in best.groups or len(trials) >= limit:
+        if alternative.group in best.groups or len(trials) >= limit:
             continue
-        more = each.apply(current)
-        both = _trial({**best.changes, **each.changes}, best.groups | {each.group}, ask(more), first)
+        more = alternative.apply(current)
+        both = _trial({**best.changes, **alternative.changes}, best.groups | {alternative.group}, ask(more), first)
         trials.append(both)
         if _faster(both, best):
             best, current = both, more
@@ -121,11 +121,11 @@ def option_alternatives(job: Job) -> list[Alternative]:
     compiler = tpu_compilers().get(job.target.chip)
     if compiler is None:
         return []
-    found = []
+    alternatives = []
     for options in map(dict[str, Option], compiler.search):
         if any(job.options.get(name) != value for name, value in options.items()):
-            found.append(Alternative(next(iter(options)), options, _with_options(options)))
-    return found
+            alternatives.append(Alternative(next(iter(options)), options, _with_options(options)))
+    return alternatives
 
 
 def choice_alternatives(choices: Mapping[str, Sequence[Any]], chosen: Mapping[str, Any]) -> list[Alternative]:

@@ -202,9 +202,7 @@ def _risks(row: Row) -> list[Block]:
 def _tuning(t: Tuning) -> list[Block]:
     """What each change did, and the best set."""
     best = frozenset(i for i, trial in enumerate(t.trials) if trial is t.best)
-    out: list[Block] = [
-        table(trial_columns(t.base), t.trials, strong=best, title=f"Tuning on {t.accelerators}"),
-    ]
+    out: list[Block] = [table(trial_columns(t.base), t.trials, strong=best, title=f"Tuning on {t.accelerators}")]
     if t.left:
         out.append(Text(f"{plural(t.left, 'change')} not tried: the limit of compiles was reached (--tune-limit)"))
     if t.best is t.base:

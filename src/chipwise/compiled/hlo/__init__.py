@@ -1,4 +1,4 @@
-"""Reads XLA's optimised HLO text: modules, loops with their trip counts, async pairs, replica groups."""
+"""Reads XLA's optimized HLO text: modules, loops with their trip counts, async pairs, replica groups."""
 
 from chipwise.compiled.hlo.asynchronous import (
     COLLECTIVES,

@@ -61,7 +61,7 @@ def wrapped(module: Module, instruction: Instruction) -> Instruction:
     if instruction.opcode not in ("async-start", "call-start") or not instruction.called:
         return instruction
     inside = module.computations[instruction.called]
-    return next((each for each in inside if each.opcode in COLLECTIVES), inside.root)
+    return next((inner for inner in inside if inner.opcode in COLLECTIVES), inside.root)
 
 
 def collectives_inside(module: Module, fusion: Instruction) -> tuple[Instruction, ...]:
@@ -80,7 +80,7 @@ def collective_chains(module: Module, computation: Computation) -> tuple[Chain, 
             if isinstance(attributes, dict) and "chain_id" in attributes:
                 steps.setdefault(attributes["chain_id"], []).append((instruction, collective))
     return tuple(
-        Chain(found[0][1], found[0][0].name, tuple(i.name for i, _ in found[1:-1]), found[-1][0].name)
-        for found in steps.values()
-        if len(found) > 1
+        Chain(chain[0][1], chain[0][0].name, tuple(i.name for i, _ in chain[1:-1]), chain[-1][0].name)
+        for chain in steps.values()
+        if len(chain) > 1
     )

@@ -85,10 +85,10 @@ def _explicit(text: str) -> Groups:
 
 def _iota(text: str, whole: str) -> Groups:
     """Counted devices, reshaped and transposed: `[dims]<=[reshape]T(permutation)`."""
-    found = _IOTA.match(text)
-    if found is None:
+    match = _IOTA.match(text)
+    if match is None:
         raise _bad(whole)
-    dims, reshape, order = ([int(n) for n in part.split(",")] if part is not None else None for part in found.groups())
+    dims, reshape, order = ([int(n) for n in part.split(",")] if part is not None else None for part in match.groups())
     dims = dims or []
     reshape = reshape or dims
     count = math.prod(dims)
@@ -101,33 +101,33 @@ def _iota(text: str, whole: str) -> Groups:
 
 def _mesh(text: str) -> Groups:
     """Groups along the named axes of a mesh; an axis may be split, `'x':(2)4` being size 4 after the first 2."""
-    found = _MESH.match(text)
-    if found is None:
+    match = _MESH.match(text)
+    if match is None:
         raise _bad(text)
-    names, sizes = _axes(found[1], text)
+    names, sizes = _axes(match[1], text)
     count = math.prod(sizes)
     if not 0 < count <= _MOST:
         raise _bad(text)
-    devices = _assigned(found[2], count, text)
+    devices = _assigned(match[2], count, text)
     picks: dict[str, list[tuple[int, int, int]]] = {}  # axis -> (first, size, place in the group)
-    for place, pick in enumerate(found[3].split(",") if found[3].strip() else ()):
+    for order, pick in enumerate(match[3].split(",") if match[3].strip() else ()):
         part = _PICK.match(pick.strip())
         if part is None or part[1] not in names:
             raise _bad(text)
         size = sizes[names.index(part[1])]
-        picks.setdefault(part[1], []).append((int(part[2] or 1), int(part[3] or size), place))
+        picks.setdefault(part[1], []).append((int(part[2] or 1), int(part[3] or size), order))
     shape: list[int] = []
     grouped: dict[int, int] = {}  # place in the group -> dimension
     for name, size in zip(names, sizes, strict=True):
         done = 1
-        for first, width, place in sorted(picks.get(name, [])):
+        for first, width, order in sorted(picks.get(name, [])):
             if first < done or first % done or width < 1 or size % (first * width):
                 raise _bad(text)
-            grouped[place] = len(shape) + 1
+            grouped[order] = len(shape) + 1
             shape += [first // done, width]
             done = first * width
         shape.append(size // done)
-    members = [grouped[place] for place in sorted(grouped)]
+    members = [grouped[order] for order in sorted(grouped)]
     others = [d for d in range(len(shape)) if d not in members]
     width = math.prod(shape[d] for d in members)
     return devices.reshape(shape).transpose(others + members).reshape(-1, width)
@@ -136,11 +136,11 @@ def _mesh(text: str) -> Groups:
 def _axes(text: str, whole: str) -> tuple[list[str], list[int]]:
     names, sizes = [], []
     for axis in text.split(","):
-        found = _AXIS.match(axis.strip())
-        if found is None or found[1] in names:
+        match = _AXIS.match(axis.strip())
+        if match is None or match[1] in names:
             raise _bad(whole)
-        names.append(found[1])
-        sizes.append(int(found[2]))
+        names.append(match[1])
+        sizes.append(int(match[2]))
     return names, sizes
 
 

@@ -41,8 +41,8 @@ class NotHlo(BrokenFile):
 def refuse(text: str, position: int, expected: str) -> NotHlo:
     """The error for what stands at `position`."""
     line = text.count("\n", 0, position) + 1
-    found = text[position : position + 60].split("\n")[0]
-    return NotHlo(f"HLO text, line {line}", found, expected)
+    excerpt = text[position : position + 60].split("\n")[0]
+    return NotHlo(f"HLO text, line {line}", excerpt, expected)
 
 
 def compiled(pattern: str) -> re.Pattern[str]:

@@ -71,15 +71,15 @@ class _Scope:
     computation: Computation
     caller: _Scope | None = None
     operands: tuple[str, ...] = ()
-    known: dict[str, _Value] = field(default_factory=dict, compare=False)
+    values: dict[str, _Value] = field(default_factory=dict, compare=False)
 
     def value(self, name: str, depth: int) -> _Value:
         """What `name` amounts to; None where it isn't followed."""
-        if name not in self.known:
+        if name not in self.values:
             instruction = self.computation.by_name.get(name)
             follow = instruction is not None and depth < _DEEPEST
-            self.known[name] = self._value(instruction, depth + 1) if instruction and follow else None
-        return self.known[name]
+            self.values[name] = self._value(instruction, depth + 1) if instruction and follow else None
+        return self.values[name]
 
     def _value(self, instruction: Instruction, depth: int) -> _Value:
         opcode, operands = instruction.opcode, instruction.operands
@@ -138,9 +138,9 @@ class _Scope:
 
 def trip_count(module: Module, loop: Instruction) -> int | None:
     """Rounds of a `while`; None where they depend on data."""
-    known = _known(loop)
-    if known is not None:
-        return known
+    stated = _stated_trips(loop)
+    if stated is not None:
+        return stated
     condition = module.computations.get(_called(loop, "condition"))
     if condition is None:
         return None
@@ -156,7 +156,7 @@ def trip_count(module: Module, loop: Instruction) -> int | None:
     return _rounds(start, step, test.direction)
 
 
-def _known(loop: Instruction) -> int | None:
+def _stated_trips(loop: Instruction) -> int | None:
     """The count XLA itself wrote down, which the GPU compiler does."""
     if "known_trip_count" not in loop.raw.get("backend_config", ""):
         return None

@@ -48,13 +48,13 @@ class StackFrames:
 
     def stack(self, frame: int) -> tuple[Frame, ...]:
         """The frames from `frame` outwards."""
-        found: list[Frame] = []
-        seen: set[int] = set()
-        while frame in self.table and frame not in seen:
-            seen.add(frame)
+        frames: list[Frame] = []
+        visited: set[int] = set()
+        while frame in self.table and frame not in visited:
+            visited.add(frame)
             here, frame = self.table[frame]
-            found.append(here)
-        return tuple(found)
+            frames.append(here)
+        return tuple(frames)
 
 
 class Instruction:
@@ -116,16 +116,16 @@ class Instruction:
     @property
     def metadata(self) -> Metadata:
         """Operation name and source line; the line is that of the innermost frame."""
-        found = decode(self.raw.get("metadata", "{}"))
-        if not isinstance(found, dict):
+        fields = decode(self.raw.get("metadata", "{}"))
+        if not isinstance(fields, dict):
             return Metadata()
-        name = str(found.get("op_name", ""))
-        frame = found.get("stack_frame_id", 0)
+        name = str(fields.get("op_name", ""))
+        frame = fields.get("stack_frame_id", 0)
         frames = self._frames.stack(frame) if isinstance(frame, int) else ()
         if frames:
             return Metadata(name, frames[0].file, frames[0].line, frames)
-        line = found.get("source_line", 0)
-        return Metadata(name, str(found.get("source_file", "")), line if isinstance(line, int) else 0)
+        line = fields.get("source_line", 0)
+        return Metadata(name, str(fields.get("source_file", "")), line if isinstance(line, int) else 0)
 
     @property
     def backend_config(self) -> Any:
@@ -160,8 +160,8 @@ class Instruction:
     def kernel_metadata(self) -> Mapping[str, Any]:
         """What a Pallas kernel says about itself, such as its block sizes."""
         attributes = decode(self.raw.get("frontend_attributes", "{}"))
-        found = attributes.get("kernel_metadata") if isinstance(attributes, dict) else None
-        return found if isinstance(found, dict) else {}
+        metadata = attributes.get("kernel_metadata") if isinstance(attributes, dict) else None
+        return metadata if isinstance(metadata, dict) else {}
 
     @property
     def literal(self) -> str | None:
@@ -233,11 +233,6 @@ class Module:
         return {key: decode(text) for key, text in self.raw.items()}
 
     @property
-    def is_scheduled(self) -> bool:
-        """Whether the order of the instructions is the order they run in."""
-        return self.raw.get("is_scheduled") == "true"
-
-    @property
     def devices(self) -> int:
         """Partitions times replicas: how many devices run this program."""
         counts = [decode(self.raw.get(key, "1")) for key in ("num_partitions", "replica_count")]
@@ -253,10 +248,10 @@ class Module:
     def callers(self, computation: str) -> tuple[tuple[Computation, Instruction], ...]:
         """The instructions that run a computation, each with the computation it stands in."""
         if self._callers is None:
-            found: dict[str, list[tuple[Computation, Instruction]]] = {}
+            callers_by_name: dict[str, list[tuple[Computation, Instruction]]] = {}
             for home in self.computations.values():
                 for instruction in home:
                     for name in instruction.calls:
-                        found.setdefault(name, []).append((home, instruction))
-            self._callers = {name: tuple(callers) for name, callers in found.items()}
+                        callers_by_name.setdefault(name, []).append((home, instruction))
+            self._callers = {name: tuple(callers) for name, callers in callers_by_name.items()}
         return self._callers.get(computation, ())

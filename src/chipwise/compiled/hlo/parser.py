@@ -72,18 +72,18 @@ class _Parser:
     def attributes(self) -> dict[str, str]:
         """The `, key=value` pairs up to the end of the line."""
         text, position, match = self.text, self.position, _ATTRIBUTE.match
-        found: dict[str, str] = {}
+        attributes: dict[str, str] = {}
         attribute = match(text, position)
         while attribute is not None:
             key, value = attribute.groups()
-            found[key] = value
+            attributes[key] = value
             position = attribute.end()
             attribute = match(text, position)
         end = _LINE_END.match(text, position)
         if end is None:
             raise refuse(text, position, "`, attribute=value` or the end of the line")
         self.position = end.end()
-        return found
+        return attributes
 
     def tables(self) -> StackFrames:
         """The tables of source locations that newer compilers print before the computations."""
@@ -139,15 +139,15 @@ class _Parser:
         self.names.add(name)
         self.position = head.end()
         raw = self.attributes()
-        made = Instruction(name, shape, opcode, arguments, operands, raw, root is not None, self.frames)
-        if not CALLING.isdisjoint(raw) and not self.computations.keys() >= set(made.calls):
-            missing = _first_missing(made.calls, self.computations)
+        instruction = Instruction(name, shape, opcode, arguments, operands, raw, root is not None, self.frames)
+        if not CALLING.isdisjoint(raw) and not self.computations.keys() >= set(instruction.calls):
+            missing = _first_missing(instruction.calls, self.computations)
             raise refuse(text, head.start(2), f"a call of a computation defined above, not {missing}")
-        return made
+        return instruction
 
 
-def _first_missing(names: tuple[str, ...], known: Container[str]) -> str:
-    return next(name for name in names if name not in known)
+def _first_missing(names: tuple[str, ...], computations: Container[str]) -> str:
+    return next(name for name in names if name not in computations)
 
 
 def _stack_frames(rows: dict[str, dict[int, str]]) -> StackFrames:

@@ -149,11 +149,11 @@ def _array(text: str, dtype: str, sizes: str, layout: str | None) -> Shape:
         raise NotHlo("HLO shape", text, f"an element type XLA has, not {dtype}")
     dims, dynamic = [], []
     for size in sizes.split(",") if sizes.strip() else ():
-        found = _DIM.match(size)
-        if found is None:
+        match = _DIM.match(size)
+        if match is None:
             raise _bad(text)
-        dims.append(int(found[2]))
-        dynamic.append(found[1] is not None)
+        dims.append(int(match[2]))
+        dynamic.append(match[1] is not None)
     if not layout:
         return Shape(dtype, tuple(dims), dynamic=tuple(dynamic) if any(dynamic) else ())
     order, _, rest = layout.partition(":")

@@ -1,4 +1,4 @@
-"""Files: a function serialised by ``jax.export``, or a StableHLO module as text or bytecode."""
+"""Files: a function serialized by ``jax.export``, or a StableHLO module as text or bytecode."""
 
 from __future__ import annotations
 
@@ -88,19 +88,19 @@ def _sized(name: str, exported: Any, sizes: Mapping[str, int]) -> tuple[list[jax
     """Input shapes with open dimensions filled in, and the names of those dimensions."""
     is_open = jax.export.is_symbolic_dim
     names = sorted({var for aval in exported.in_avals for dim in aval.shape if is_open(dim) for var in dim._get_vars()})
-    missing = [each for each in names if each not in sizes]
+    missing = [dim_name for dim_name in names if dim_name not in sizes]
     if missing:
         accepted = f"a size for each dimension {Path(name).name} leaves open: {', '.join(names)}"
         raise InputError("sizes", ", ".join(missing) + " missing", accepted)
-    for each in names:
-        if not isinstance(sizes[each], int) or sizes[each] < 1:
-            raise InputError(f"sizes.{each}", sizes[each], "a whole number of at least 1")
-    env: dict[str, Any] = {each: sizes[each] for each in names}
+    for dim_name in names:
+        if not isinstance(sizes[dim_name], int) or sizes[dim_name] < 1:
+            raise InputError(f"sizes.{dim_name}", sizes[dim_name], "a whole number of at least 1")
+    env: dict[str, Any] = {dim_name: sizes[dim_name] for dim_name in names}
     shapes = [
         jax.ShapeDtypeStruct(tuple(int(d._evaluate(env)) if is_open(d) else d for d in aval.shape), aval.dtype)
         for aval in exported.in_avals
     ]
-    varies = tuple(f"{each} (compiled at {sizes[each]}; every other size compiles again)" for each in names)
+    varies = tuple(f"{dim_name} (compiled at {sizes[dim_name]}; every other size compiles again)" for dim_name in names)
     return shapes, varies
 
 

@@ -49,18 +49,20 @@ def imported(name: str, data: Mapping[str, Any]) -> Any:
         folder, module_name = path.parent, path.stem
     sys.path.insert(0, str(folder.resolve()))
     try:
-        found: Any = importlib.import_module(module_name)
+        target: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # something the user's module imports
         raise InputError("program", name, f"a module that can be imported from {folder}") from error
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            public = [each for each in vars(found) if not each.startswith("_")] if hasattr(found, "__dict__") else []
-            near = ", ".join(each for each in public if callable(getattr(found, each)))[:200]
+        if not hasattr(target, part):
+            public = (
+                [member for member in vars(target) if not member.startswith("_")] if hasattr(target, "__dict__") else []
+            )
+            near = ", ".join(member for member in public if callable(getattr(target, member)))[:200]
             raise InputError("program", name, f"a name {module_name} defines, such as {near or 'a function'}")
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 def called(name: str, factory: Any, data: Mapping[str, Any], devices: Sequence[Any]) -> Any:
@@ -146,7 +148,7 @@ def _varies(given: Any) -> tuple[str, ...]:
         return (given,)
     if isinstance(given, Mapping):
         return tuple(f"{key}: {_listed(values)}" for key, values in given.items())
-    return tuple(str(each) for each in given)
+    return tuple(str(description) for description in given)
 
 
 def _listed(values: Any) -> str:

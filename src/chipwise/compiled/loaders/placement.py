@@ -27,10 +27,10 @@ def build_mesh(axes: Mapping[str, int], devices: Sequence[Any]) -> Mesh:
     if len(open_axes) > 1:
         raise InputError("axes", _product(sizes), "at most one -1")
     if open_axes:
-        known = prod(size for size in sizes.values() if size != -1)
-        if len(devices) % known:
+        fixed = prod(size for size in sizes.values() if size != -1)
+        if len(devices) % fixed:
             raise InputError("axes", _product(sizes), f"sizes that divide {len(devices)} devices")
-        sizes[open_axes[0]] = len(devices) // known
+        sizes[open_axes[0]] = len(devices) // fixed
     if prod(sizes.values()) != len(devices):
         raise InputError("axes", _product(sizes), f"sizes that multiply to the {len(devices)} devices of the target")
     return Mesh(_arranged(tuple(sizes.values()), devices), tuple(sizes))
@@ -88,14 +88,14 @@ def out_placed(shardings: Any, mesh: Mesh | None) -> Any:
 
 
 def _placed_one(where: str, shapes: Any, specs: Any, mesh: Mesh | None, devices: Sequence[Any]) -> Any:
-    def place(spec: Any, subtree: Any) -> Any:
+    def shard(spec: Any, subtree: Any) -> Any:
         if spec is None:
             return jax.tree.map(lambda leaf: _with_default(leaf, mesh, devices), subtree)
         sharding = _sharding(where, spec, mesh)
         return jax.tree.map(lambda leaf: _with(leaf, sharding, where), subtree)
 
     try:
-        return jax.tree.map(place, specs, shapes, is_leaf=is_spec)
+        return jax.tree.map(shard, specs, shapes, is_leaf=is_spec)
     except InputError:
         raise
     except (ValueError, TypeError) as error:

@@ -59,16 +59,16 @@ def parse_module(name: str, content: bytes) -> Any:
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "error:" in line]
-    return (told or lines or [type(error).__name__])[0].removeprefix("error: ")[:200]
+    errors = [line for line in lines if "error:" in line]
+    return (errors or lines or [type(error).__name__])[0].removeprefix("error: ")[:200]
 
 
 def load_module(name: str, content: bytes, devices: Sequence[Any]) -> Program:
     """A StableHLO module as a program on `devices`."""
     module = parse_module(name, content)
     main = _main(name, module)
-    shapes = [_shape(name, each) for each in main.type.inputs]
-    results = [_shape(name, each) for each in main.type.results]
+    shapes = [_shape(name, tensor) for tensor in main.type.inputs]
+    results = [_shape(name, tensor) for tensor in main.type.results]
     if needs_x64([*shapes, *results]):
         jax.config.update("jax_enable_x64", True)
     partitions = _attribute_int(module, "mhlo.num_partitions") * _attribute_int(module, "mhlo.num_replicas")
@@ -86,8 +86,8 @@ def load_module(name: str, content: bytes, devices: Sequence[Any]) -> Program:
 def donated(module: Any) -> tuple[int, ...]:
     """Arguments of @main whose memory the outputs may take, not counting JAX's own leading ones."""
     attributes = _argument_attributes(_find_main(module))
-    own = [each for each in attributes if "jax.global_constant" not in each and "jax.token" not in each]
-    return tuple(i for i, each in enumerate(own) if "jax.buffer_donor" in each or "tf.aliasing_output" in each)
+    own = [a for a in attributes if "jax.global_constant" not in a and "jax.token" not in a]
+    return tuple(i for i, a in enumerate(own) if "jax.buffer_donor" in a or "tf.aliasing_output" in a)
 
 
 def needs_x64(avals: Sequence[Any]) -> bool:
@@ -96,16 +96,16 @@ def needs_x64(avals: Sequence[Any]) -> bool:
 
 
 def _find_main(module: Any) -> Any:
-    for each in module.body.operations:
-        if each.operation.name == "func.func" and ir.StringAttr(each.attributes["sym_name"]).value == "main":
-            return each
+    for operation in module.body.operations:
+        if operation.operation.name == "func.func" and ir.StringAttr(operation.attributes["sym_name"]).value == "main":
+            return operation
     return None
 
 
 def _argument_attributes(main: Any) -> list[Any]:
     if "arg_attrs" not in main.attributes:
         return [{} for _ in main.type.inputs]
-    return [ir.DictAttr(each) for each in main.arg_attrs]
+    return [ir.DictAttr(attribute) for attribute in main.arg_attrs]
 
 
 def _main(name: str, module: Any) -> Any:
@@ -140,26 +140,26 @@ def _placed(
     if partitions == 1:
         return placed(tuple(shapes), None, None, devices), None
     attributes = _argument_attributes(main)
-    if any("mhlo.sharding" in each for each in attributes) and not any("sdy.sharding" in each for each in attributes):
+    if any("mhlo.sharding" in a for a in attributes) and not any("sdy.sharding" in a for a in attributes):
         raise InputError("program", f"{Path(name).name} with mhlo.sharding", "sdy.sharding: lower it with Shardy on")
     axes = _axes(module) or {"devices": partitions}
     mesh = build_mesh(axes, devices)
-    specs = [_spec(each["sdy.sharding"]) if "sdy.sharding" in each else None for each in attributes]
+    specs = [_spec(a["sdy.sharding"]) if "sdy.sharding" in a else None for a in attributes]
     return placed(tuple(shapes), specs, mesh, devices), mesh
 
 
 def _axes(module: Any) -> dict[str, int]:
-    for each in module.body.operations:
-        if each.operation.name == "sdy.mesh":
-            axes = [sdy.MeshAxisAttr(axis) for axis in sdy.MeshAttr(each.attributes["mesh"]).axes]
+    for operation in module.body.operations:
+        if operation.operation.name == "sdy.mesh":
+            axes = [sdy.MeshAxisAttr(axis) for axis in sdy.MeshAttr(operation.attributes["mesh"]).axes]
             return {axis.name: axis.size for axis in axes}
     return {}
 
 
 def _spec(attribute: Any) -> PartitionSpec:
-    dims = [sdy.DimensionShardingAttr(each) for each in sdy.TensorShardingAttr(attribute).dimension_shardings]
+    dims = [sdy.DimensionShardingAttr(dimension) for dimension in sdy.TensorShardingAttr(attribute).dimension_shardings]
     names = [tuple(sdy.AxisRefAttr(axis).name for axis in dim.axes) for dim in dims]
-    return PartitionSpec(*(each or None for each in names))
+    return PartitionSpec(*(dimension or None for dimension in names))
 
 
 def _exported(

@@ -141,11 +141,11 @@ def _shapes(
 ) -> tuple[dict[str, Any], dict[str, Any], tuple[Any, ...]]:
     """Parameters, buffers and flat inputs as placed shapes."""
     tensors = [*_flat(described.args), *(_flat(described.targets) if described.loss else []), *_flat(described.kwargs)]
-    if any(each.dtype in _WIDE for each in [*tensors, *graph.params.values()] if _is_tensor(each)):
+    if any(tensor.dtype in _WIDE for tensor in [*tensors, *graph.params.values()] if _is_tensor(tensor)):
         jax.config.update("jax_enable_x64", True)
     params = {key: _shape(value) for key, value in graph.params.items()}
     buffers = {key: _shape(value) for key, value in graph.buffers.items()}
-    inputs = tuple(_shape(each) for each in tensors)
+    inputs = tuple(_shape(tensor) for tensor in tensors)
     given = dict(described.shardings or {})
     rules = given.get("params")
     if rules == "fsdp":
@@ -165,7 +165,7 @@ def _input_specs(
     if described.shardings is None:  # plain data parallelism: the first axis splits every batch it can
         axis = mesh.axis_names[0]
         size = mesh.shape[axis]
-        return [(axis,) if each.shape and each.shape[0] % size == 0 else None for each in inputs]
+        return [(axis,) if tensor.shape and tensor.shape[0] % size == 0 else None for tensor in inputs]
     specs = [*given.get("args", ()), *given.get("targets", ()), *given.get("kwargs", ())]
     return [*specs, *[None] * (count - len(specs))]
 
@@ -207,7 +207,7 @@ def _shape(value: Any) -> jax.ShapeDtypeStruct:
 
 def _varies(described: _Described) -> tuple[str, ...]:
     """Dimensions declared dynamic, in words. The program is compiled at the example's sizes."""
-    told: list[str] = []
+    dimensions: list[str] = []
 
     def walk(where: str, spec: Any) -> None:
         if isinstance(spec, Mapping):
@@ -217,10 +217,10 @@ def _varies(described: _Described) -> tuple[str, ...]:
             for i, value in enumerate(spec):
                 walk(f"{where}[{i}]" if where else f"input {i}", value)
         elif spec is not None and not isinstance(spec, int):
-            told.append(f"{where} ({getattr(spec, '__name__', None) or spec})")
+            dimensions.append(f"{where} ({getattr(spec, '__name__', None) or spec})")
 
     walk("", described.dynamic_shapes)
-    return tuple(told)
+    return tuple(dimensions)
 
 
 def _notes(described: _Described, mesh: Mesh | None, devices: Sequence[Any]) -> list[str]:
@@ -229,7 +229,7 @@ def _notes(described: _Described, mesh: Mesh | None, devices: Sequence[Any]) -> 
         notes.append(f"one of {len(devices)} devices used: give axes, such as data={len(devices)}, to use all")
     elif mesh is not None and described.shardings is None:
         notes.append(f"batch split over {mesh.axis_names[0]}, weights replicated: give shardings to change that")
-    tensors = [each for each in _flat((described.args, described.targets)) if _is_tensor(each)]
-    if any(each.dtype == torch.int64 for each in tensors) and not jax.config.read("jax_enable_x64"):
+    tensors = [tensor for tensor in _flat((described.args, described.targets)) if _is_tensor(tensor)]
+    if any(tensor.dtype == torch.int64 for tensor in tensors) and not jax.config.read("jax_enable_x64"):
         notes.append("64-bit integers run as 32-bit ones")
     return notes

@@ -30,8 +30,8 @@ class UnsupportedOp(Exception):
 
     def __init__(self, op: str, source: str, hint: str) -> None:
         self.op, self.source, self.hint = op, source, hint
-        at = f" at {source}" if source else ""
-        super().__init__(f"{op}{at} has no translation to XLA; {hint}")
+        location = f" at {source}" if source else ""
+        super().__init__(f"{op}{location} has no translation to XLA; {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +193,13 @@ def _check_ops(module: torch.fx.GraphModule, ops: Mapping[Any, Any]) -> bool:
                 hint = "write it as tensor operations (torch.where instead of a branch, no kernel of your own)"
                 raise UnsupportedOp(f"higher_order.{target.name()}", source_of(node), hint)
         elif isinstance(target, torch._ops.OpOverload):
-            found = _translation(ops, target)
+            translation = _translation(ops, target)
             if _open_shape(node.meta.get("val")):
                 hint = "the size of its result depends on values, XLA needs fixed shapes: torch.where keeps the size"
                 raise UnsupportedOp(_name(target), source_of(node), hint)
-            if found is None or not found.is_jax_function:
+            if translation is None or not translation.is_jax_function:
                 raise UnsupportedOp(_name(target), source_of(node), _hint(target))
-            random = random or found.needs_env
+            random = random or translation.needs_env
     return random
 
 
@@ -225,12 +225,12 @@ def _inlined(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
         target = node.target
         if not isinstance(target, torch._ops.HigherOrderOperator):
             continue
-        at = next(i for i, arg in enumerate(node.args) if isinstance(arg, torch.fx.Node) and arg.op == "get_attr")
-        inner = module.get_submodule(node.args[at].target)
+        index = next(i for i, arg in enumerate(node.args) if isinstance(arg, torch.fx.Node) and arg.op == "get_attr")
+        inner = module.get_submodule(node.args[index].target)
         assert isinstance(inner, torch.fx.GraphModule)
         with module.graph.inserting_before(node):
             passed = dict(
-                zip([n for n in inner.graph.nodes if n.op == "placeholder"], node.args[at + 1 :], strict=True)
+                zip([n for n in inner.graph.nodes if n.op == "placeholder"], node.args[index + 1 :], strict=True)
             )
             result = module.graph.graph_copy(_inlined(inner).graph, passed)
         node.replace_all_uses_with(result)

@@ -1,4 +1,4 @@
-"""From the optimised module to a schedule: classes of ops, bytes moved, collectives, loops, async pairs."""
+"""From the optimized module to a schedule: classes of ops, bytes moved, collectives, loops, async pairs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _Reader:
         chains = {chain.start: chain for chain in collective_chains(self.module, computation)}
         carried = {name: chain.start for chain in chains.values() for name in chain.carriers}
         ended = {chain.done: chain.start for chain in chains.values()}
-        users = _users(computation)
+        users = _Users(computation)
         for instruction in computation:
             name, opcode = instruction.name, instruction.opcode
             if name in chains:
@@ -153,14 +153,14 @@ class _Reader:
             return Op(
                 kind, name, cycles, moved, products, source=where, op_name=instruction.metadata.op_name, beside=beside
             )
-        made = (product_of(instruction, computation),) if opcode in PRODUCTS else ()
-        kind = _kind(made, {opcode})
+        own_products = (product_of(instruction, computation),) if opcode in PRODUCTS else ()
+        kind = _kind(own_products, {opcode})
         return Op(
             kind,
             name,
             float(instruction.estimated_cycles or 0),
             _plain_bytes(instruction, computation),
-            made,
+            own_products,
             source=where,
             op_name=instruction.metadata.op_name,
         )
@@ -176,7 +176,7 @@ class _Reader:
         if op == "permute":
             pairs = source_target_pairs(real)
             stride = int(abs(pairs[0][1] - pairs[0][0])) if len(pairs) else 1
-            made = Collective(op, data, 2, max(stride, 1), max(len(pairs), 1))
+            collective = Collective(op, data, 2, max(stride, 1), max(len(pairs), 1))
         else:
             groups = replica_groups(real, self.module.devices)
             size = int(groups.shape[1])
@@ -185,14 +185,14 @@ class _Reader:
             if op == "reduce" and size > 1 and users.sliced(self.module, shown, size):
                 op = "scatter"  # every device keeps only its own part of the sum
             stride = int(abs(groups[0][1] - groups[0][0])) if size > 1 else 1
-            made = Collective(op, data, size, stride, int(groups.shape[0]))
+            collective = Collective(op, data, size, stride, int(groups.shape[0]))
         return Op(
             "collective",
             shown.name,
             0.0,
             0.0,
             (),
-            made,
+            collective,
             source=source_line(real) or source_line(shown),
             op_name=real.metadata.op_name or shown.metadata.op_name,
             pair=pair,
@@ -227,7 +227,7 @@ class _Users:
     def sliced(self, module: Module, shown: Instruction, size: int) -> bool:
         """Whether all readers of a result take only one part in `size` of it."""
         readers = [(shown, user) for user in self.of.get(shown.name, ())]
-        seen = False
+        sliced = False
         while readers:
             value, user = readers.pop()
             if user.opcode in ("get-tuple-element", "bitcast"):
@@ -245,12 +245,8 @@ class _Users:
                 return False
             if touched * size > 1.25 * whole:  # shards may be padded
                 return False
-            seen = True
-        return seen
-
-
-def _users(computation: Computation) -> _Users:
-    return _Users(computation)
+            sliced = True
+        return sliced
 
 
 def _kind(products: tuple[Product, ...], opcodes: set[str]) -> str:
@@ -264,13 +260,13 @@ def _kind(products: tuple[Product, ...], opcodes: set[str]) -> str:
 
 
 def _products(module: Module, inside: Computation) -> tuple[Product, ...]:
-    found: list[Product] = []
+    products: list[Product] = []
     for instruction in inside:
         if instruction.opcode in PRODUCTS:
-            found.append(product_of(instruction, inside))
+            products.append(product_of(instruction, inside))
         elif instruction.opcode == "fusion":
-            found.extend(_products(module, module.computations[instruction.calls[0]]))
-    return tuple(found)
+            products.extend(_products(module, module.computations[instruction.calls[0]]))
+    return tuple(products)
 
 
 def _hbm(shape: Shape) -> float:
@@ -374,8 +370,8 @@ def _copy(instruction: Instruction, computation: Computation, pair: str, where: 
 def _attention(real: Instruction, shown: Instruction, computation: Computation) -> tuple[float, ...]:
     """Batch x heads, queries, keys, head size, share of the scores, and products of their size; () if it is none."""
     text = f"{real.metadata.op_name} {real.kernel_metadata} {_kernel_name(real)}"
-    known = next((count for label, count in _SPLASH_PRODUCTS.items() if label in text), 0.0)
-    if not known:
+    products = next((count for label, count in _SPLASH_PRODUCTS.items() if label in text), 0.0)
+    if not products:
         return ()
     shapes = [leaf for o in shown.operands for leaf in computation[o].shape.leaves()]
     wide = [s for s in shapes if len(s.dims) >= 3 and s.dtype in ("bf16", "f16", "f32") and s.dims[-1] <= 1024]
@@ -387,8 +383,8 @@ def _attention(real: Instruction, shown: Instruction, computation: Computation) 
     lead = 1.0
     for d in q.dims[:-2]:
         lead *= d
-    seen = _SPLASH.search(text)
-    return (lead, rows, float(k.dims[-2]), head, float(seen.group(1)) if seen else CAUSAL, known)
+    density = _SPLASH.search(text)
+    return (lead, rows, float(k.dims[-2]), head, float(density.group(1)) if density else CAUSAL, products)
 
 
 _KERNEL = re.compile(r'kernel_name"?\s*[:=]\s*\\?"?([\w.-]+)')
@@ -400,7 +396,7 @@ def _kernel_name(instruction: Instruction) -> str:
         str(instruction.raw.get("backend_config", ""))[:4000],
         instruction.name,
     ):
-        found = _KERNEL.search(text)
-        if found:
-            return found.group(1)
+        match = _KERNEL.search(text)
+        if match:
+            return match.group(1)
     return instruction.name if instruction.opcode == "custom-call" and "." in instruction.name else ""

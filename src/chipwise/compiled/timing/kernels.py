@@ -56,25 +56,27 @@ def timed(schedule: Schedule, timing: Timing, rates: ClockRates, text: str) -> t
     unknown: dict[str, None] = {}
     for op, times in ops:
         was = op_seconds(op, rates)
-        found = _range(op, ranges, was)
-        low, middle, high = low + found.low * times, middle + found.middle * times, high + found.high * times
+        span = _range(op, ranges, was)
+        low, middle, high = low + span.low * times, middle + span.middle * times, high + span.high * times
         before += was * times
-        more = (found.middle - was) * times
+        more = (span.middle - was) * times
         kinds["kernel"] = kinds.get("kernel", 0.0) + more
         if op.source:
             sources[op.source] = sources.get(op.source, 0.0) + more
-        if not found.stated:
+        if not span.stated:
             unknown[op.name] = None
     order = dict(sorted(sources.items(), key=lambda pair: -pair[1]))
-    made = replace(timing, seconds=timing.seconds + middle - before, by_kind=kinds, by_source=order, unknown=middle)
-    return made, Kernels(low, middle, high, tuple(unknown))
+    retimed = replace(timing, seconds=timing.seconds + middle - before, by_kind=kinds, by_source=order, unknown=middle)
+    return retimed, Kernels(low, middle, high, tuple(unknown))
 
 
 def _range(op: Op, ranges: Mapping[str, Range], bytes_s: float) -> Range:
-    found = ranges.get(op.name) or next((each for name, each in ranges.items() if name.startswith(op.name)), None)
-    if found is None:
+    span = ranges.get(op.name) or next(
+        (candidate for name, candidate in ranges.items() if name.startswith(op.name)), None
+    )
+    if span is None:
         return Range(bytes_s, STREAMS * bytes_s)
-    return Range(max(found.low, bytes_s), max(found.high, bytes_s), found.stated)
+    return Range(max(span.low, bytes_s), max(span.high, bytes_s), span.stated)
 
 
 def _ranges(text: str, rates: ClockRates) -> dict[str, Range]:
@@ -83,11 +85,11 @@ def _ranges(text: str, rates: ClockRates) -> dict[str, Range]:
     for computation in parse(text).computations.values():
         for instruction in computation:
             if instruction.opcode == "custom-call":
-                made = _of(instruction, computation, rates)
-                out[instruction.name] = made
+                span = _of(instruction, computation, rates)
+                out[instruction.name] = span
                 target = instruction.custom_call_target
-                if target not in out or out[target].high < made.high:
-                    out[target] = made
+                if target not in out or out[target].high < span.high:
+                    out[target] = span
     return out
 
 

@@ -48,19 +48,19 @@ def padding(schedule: Schedule, rates: ClockRates) -> tuple[Waste, ...]:
     """Products with padding, those that waste most time first; none on chips without a systolic array."""
     if not rates.mxu:
         return ()
-    found: dict[tuple[str, tuple[tuple[str, int], ...]], Waste] = {}
+    wastes: dict[tuple[str, tuple[tuple[str, int], ...]], Waste] = {}
     for op, times in schedule.ops():
         waste = _attention(op, rates, times) if op.attention else _products(op, rates, times)
         if waste is None or waste.share < WORTH:
             continue
         alike = waste.source, waste.dims  # the same product at the same line: one row
-        before = found.get(alike)
-        found[alike] = (
+        before = wastes.get(alike)
+        wastes[alike] = (
             waste
             if before is None
             else replace(before, seconds=before.seconds + waste.seconds, times=before.times + waste.times)
         )
-    return tuple(sorted(found.values(), key=lambda w: -w.seconds))
+    return tuple(sorted(wastes.values(), key=lambda w: -w.seconds))
 
 
 def filled(m: int, n: int, k: int, width: int) -> tuple[float, Sequence[tuple[str, int, int]]]:
@@ -78,7 +78,7 @@ def filled(m: int, n: int, k: int, width: int) -> tuple[float, Sequence[tuple[st
         for _, size, multiple in sizes:
             useful *= size / _up(size, multiple)
         options.append((useful, sizes))
-    return max(options, key=lambda each: each[0])
+    return max(options, key=lambda option: option[0])
 
 
 def _products(op: Op, rates: ClockRates, times: float) -> Waste | None:
@@ -96,11 +96,11 @@ def _attention(op: Op, rates: ClockRates, times: float) -> Waste | None:
 
 
 def _waste(op: Op, useful: float, sizes: Sequence[tuple[str, int, int]], rates: ClockRates, times: float) -> Waste:
-    name, size, multiple = max(sizes, key=lambda each: _up(each[1], each[2]) / each[1])
+    name, size, multiple = max(sizes, key=lambda dimension: _up(dimension[1], dimension[2]) / dimension[1])
     seconds = op_seconds(op, rates)
     moving = op.hbm / rates.bandwidth  # memory would take this long anyway
     lost = min(seconds * (1 - useful), max(seconds - moving, 0.0))
-    dims = tuple((each, value) for each, value, _ in sizes)
+    dims = tuple((dimension, value) for dimension, value, _ in sizes)
     return Waste(
         op.name, op.source, op.op_name, dims, 1 - useful, lost * times, name, size, _up(size, multiple), multiple, times
     )

@@ -26,10 +26,6 @@ class Product:
     flops: float
     is_conv: bool = False
 
-    def as_json(self) -> list[Any]:
-        """Plain data."""
-        return [self.m, self.n, self.k, self.batch, self.dtype, self.flops, self.is_conv]
-
 
 def product_of(instruction: Instruction, computation: Computation) -> Product:
     """The product an instruction computes."""
@@ -90,12 +86,12 @@ _WINDOW = re.compile(r"(\w+)=([0-9x_-]+)")
 
 
 def _window(text: str, rank: int) -> dict[str, Any]:
-    found = dict(_WINDOW.findall(text))
+    fields = dict(_WINDOW.findall(text))
 
     def numbers(key: str, default: int) -> list[int]:
-        return [int(v) for v in found[key].split("x")] if key in found else [default] * rank
+        return [int(v) for v in fields[key].split("x")] if key in fields else [default] * rank
 
-    pads = found["pad"].split("x") if "pad" in found else ["0_0"] * rank
+    pads = fields["pad"].split("x") if "pad" in fields else ["0_0"] * rank
     return {
         "size": numbers("size", 1),
         "stride": numbers("stride", 1),
@@ -112,6 +108,6 @@ def _valid(size_in: int, size_out: int, window: dict[str, Any], i: int) -> float
     outputs = np.arange(size_out)[:, None] * step - low
     total = 0
     for start in range(0, taps, 4096):  # bounded memory for long windows
-        at = outputs + np.arange(start, min(start + 4096, taps))[None, :] * spread
-        total += int(np.count_nonzero((at >= 0) & (at % holes == 0) & (at // holes < size_in)))
+        inputs = outputs + np.arange(start, min(start + 4096, taps))[None, :] * spread
+        total += int(np.count_nonzero((inputs >= 0) & (inputs % holes == 0) & (inputs // holes < size_in)))
     return float(total)

@@ -1,4 +1,4 @@
-"""From the text of an optimised module to its schedule as JSON: in the worker, or later from a stored module."""
+"""From the text of an optimized module to its schedule as JSON: in the worker, or later from a stored module."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def read_schedule(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         return extract(parse(text)).as_json(), ()
     except Exception as error:
-        said = str(error).strip().partition("\n")[0]
-        return {}, (f"{UNREAD}, so that no time is known: {type(error).__name__}: {said}",)
+        reason = str(error).strip().partition("\n")[0]
+        return {}, (f"{UNREAD}, so that no time is known: {type(error).__name__}: {reason}",)

@@ -1,4 +1,4 @@
-"""An optimised module as a schedule: what runs in which order, what each thing moves and computes.
+"""An optimized module as a schedule: what runs in which order, what each thing moves and computes.
 
 This is what is kept of a compile: small, plain data that the timing model reads again whenever it learns.
 """
@@ -6,7 +6,7 @@ This is what is kept of a compile: small, plain data that the timing model reads
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from chipwise.compiled.timing.products import Product
@@ -23,10 +23,6 @@ class Collective:
     size: int  # devices of a group
     stride: int  # between its first two, in the order of the mesh
     groups: int
-
-    def as_json(self) -> list[Any]:
-        """Plain data."""
-        return [self.op, self.data, self.size, self.stride, self.groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +58,22 @@ class Op:
             if value := getattr(self, key):
                 out[key] = value
         if self.products:
-            out["products"] = [p.as_json() for p in self.products]
+            out["products"] = [astuple(p) for p in self.products]
         if self.collective:
-            out["collective"] = self.collective.as_json()
+            out["collective"] = astuple(self.collective)
         if self.attention:
-            out["attention"] = list(self.attention)
+            out["attention"] = self.attention
         return out
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Op:
         """The inverse of `as_json`."""
-        made = dict(data)
-        made["products"] = tuple(Product(*p) for p in data.get("products", ()))
+        fields = dict(data)
+        fields["products"] = tuple(Product(*p) for p in data.get("products", ()))
         if "collective" in data:
-            made["collective"] = Collective(*data["collective"])
-        made["attention"] = tuple(data.get("attention", ()))
-        return cls(**made)
+            fields["collective"] = Collective(*data["collective"])
+        fields["attention"] = tuple(data.get("attention", ()))
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)

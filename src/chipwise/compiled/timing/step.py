@@ -31,7 +31,7 @@ class CompiledStep:
 
     estimate: Estimate  # seconds
     timing: Timing
-    between_slices: float  # seconds that gradients cross the data-centre network
+    between_slices: float  # seconds that gradients cross the data-center network
 
 
 def compiled_step(
@@ -72,7 +72,7 @@ def loops_in_words(count: int) -> str:
 
 
 def slice_seconds(workload: Workload, acc: Accelerators, calibration: Calibration) -> float:
-    """Seconds to sum gradients over slices: each chip exchanges its own shard over the data-centre network."""
+    """Seconds to sum gradients over slices: each chip exchanges its own shard over the data-center network."""
     chips = acc.count // acc.slices
     shard = count(workload.model).total * GRADIENT_BYTES / chips
     return float(

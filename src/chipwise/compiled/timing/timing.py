@@ -68,16 +68,16 @@ class CollectiveTime:
 def clock_rates(acc: Accelerators, calibration: Calibration, dtype: str = "bf16") -> ClockRates:
     """The rates of a chip under a calibration."""
     chip = acc.chip
-    made = compute_spec(chip, dtype, chip.peak.get(dtype) or chip.peak["bf16"], calibration)
+    spec = compute_spec(chip, dtype, chip.peak.get(dtype) or chip.peak["bf16"], calibration)
     devices = chip.devices
-    found = calibration.training.compiled.get(chip.id) or calibration.training.compiled.get("tpu", {})
+    rates = calibration.training.compiled.get(chip.id) or calibration.training.compiled.get("tpu", {})
     return ClockRates(
         clock=chip.clock_hz,
-        cycles=found.get("cycles", 1.0),
-        peak=made.peak / devices,
-        bandwidth=made.bandwidth * made.coefficients.memory / devices,
+        cycles=rates.get("cycles", 1.0),
+        peak=spec.peak / devices,
+        bandwidth=spec.bandwidth * spec.coefficients.memory / devices,
         host=chip.fabric.host_link / devices,
-        attention=found.get("attention", made.coefficients.attention),
+        attention=rates.get("attention", spec.coefficients.attention),
         mxu=chip.mxu,
         wires=wires(acc, calibration),
         devices=devices,

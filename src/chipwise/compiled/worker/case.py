@@ -41,7 +41,7 @@ class Case:
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of the exception's class and its bases: the worker alone can import them."""
-        return frozenset(each.__name__ for each in type(self.error).__mro__)
+        return frozenset(base.__name__ for base in type(self.error).__mro__)
 
     @property
     def first_line(self) -> str:

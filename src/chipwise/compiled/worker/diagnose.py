@@ -27,16 +27,16 @@ def refusal(stage: str, error: BaseException, job: Job, progressed: Progressed) 
     """Why a program was refused. Called in the worker, where the exception still has its traceback."""
     case = Case(stage, error, _users_source(error, job), job, progressed)
     for rule in RULES:
-        found = rule(case)
-        if found is not None:
-            return _with_places(replace(found, detail=_detail(case) + found.detail), job)
+        refused = rule(case)
+        if refused is not None:
+            return _with_places(replace(refused, detail=_detail(case) + refused.detail), job)
     return replace(_unknown(case), detail=_detail(case))
 
 
 def _with_places(refused: Refused, job: Job) -> Refused:
     """Sources as XLA prints them are absolute."""
     file, _, line = refused.source.rpartition(":")
-    return replace(refused, source=place(file, int(line), job)) if file and line.isdecimal() else refused
+    return replace(refused, source=location_in_words(file, int(line), job)) if file and line.isdecimal() else refused
 
 
 def ended(end: Ended, limits: Limits) -> Refused:
@@ -52,17 +52,17 @@ def ended(end: Ended, limits: Limits) -> Refused:
         change = "allow more memory, or compile fewer layers: loop over equal layers with jax.lax.scan"
         return Refused("limit", reason, change=change, detail=end.log)
     if "the result could not be written" in end.log:
-        said = end.log.rpartition("the result could not be written")[2]
-        reason = f"the result could not be written{said}".partition("\n")[0]
+        cause = end.log.rpartition("the result could not be written")[2]
+        reason = f"the result could not be written{cause}".partition("\n")[0]
         return Refused("limit", reason, change="free some space, or point TMPDIR elsewhere", detail=end.log)
     if "MemoryError" in end.log.rpartition("\n")[2] or end.code == -signal.SIGKILL:
         reason = f"the worker was killed after {took} while {end.stage}: this machine most likely ran out of memory"
         change = "use a machine with more memory, or compile fewer layers"
         return Refused("limit", reason, change=change, detail=end.log)
     how = signal_name(-end.code) if end.code < 0 else f"exit status {end.code}"
-    said = _fatal_line(end.log)
+    cause = _fatal_line(end.log)
     who = "chipwise" if end.stage == "reading" else "the compiler itself"
-    reason = f"{who} failed while {end.stage} ({how})" + (f": {said}" if said else "")
+    reason = f"{who} failed while {end.stage} ({how})" + (f": {cause}" if cause else "")
     change = "this is a fault of the compiler or of what the program loads, not an answer about the program"
     return Refused("compile", reason, change=change, detail=end.log, passing=True)
 
@@ -70,10 +70,10 @@ def ended(end: Ended, limits: Limits) -> Refused:
 def notes_of(warned: Iterable[tuple[str, str]], text: str, job: Job) -> Iterator[str]:
     """What a program that compiled should hear: narrowed types, donations in vain, float64 in software."""
     for message, source in warned:
-        at = f" ({source})" if source else ""
+        location = f" ({source})" if source else ""
         narrowed = re.search(r"requested dtype (\w+).*truncated to dtype (\w+)", message)
         if narrowed:
-            yield f"{narrowed[1]} is computed as {narrowed[2]}: jax_enable_x64 is off{at}"
+            yield f"{narrowed[1]} is computed as {narrowed[2]}: jax_enable_x64 is off{location}"
         elif "donated buffers were not usable" in message:
             yield f"a donated argument has no output of its shape, so its memory is not used again: {message}"[:300]
     if job.target.platform == "tpu" and _X64.search(text):
@@ -84,11 +84,11 @@ def warned_at(job: Job) -> str:
     """The innermost line of the user's own code that is running now."""
     for frame in reversed(traceback.extract_stack()):
         if not is_package_file(frame.filename):
-            return place(frame.filename, frame.lineno or 0, job)
+            return location_in_words(frame.filename, frame.lineno or 0, job)
     return ""
 
 
-def place(file: str, line: int, job: Job) -> str:
+def location_in_words(file: str, line: int, job: Job) -> str:
     """A file and line: relative to the current folder or the program's where it lies below, else as it is."""
     for folder in (Path.cwd(), Path(str(job.spec.data.get("folder") or ".")).resolve()):
         with suppress(ValueError):
@@ -98,22 +98,22 @@ def place(file: str, line: int, job: Job) -> str:
 
 def _users_source(error: BaseException, job: Job) -> str:
     """The innermost line of the user's own code that the exception passed through."""
-    for each in _chain(error):
-        for frame in reversed(traceback.extract_tb(each.__traceback__)):
+    for link in _chain(error):
+        for frame in reversed(traceback.extract_tb(link.__traceback__)):
             if not is_package_file(frame.filename):
-                return place(frame.filename, frame.lineno or 0, job)
+                return location_in_words(frame.filename, frame.lineno or 0, job)
     if isinstance(error, SyntaxError) and error.filename:
-        return place(error.filename, error.lineno or 0, job)
+        return location_in_words(error.filename, error.lineno or 0, job)
     return ""
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    each: BaseException | None = error
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.__cause__ or each.__context__
+    visited: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in visited:
+        visited.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
 
 
 def _detail(case: Case) -> str:
@@ -122,7 +122,7 @@ def _detail(case: Case) -> str:
     frames = [frame for frame in every if not is_package_file(frame.filename)]
     lines = []
     for frame in frames[-8:]:
-        lines.append(f"{place(frame.filename, frame.lineno or 0, case.job)} in {frame.name}")
+        lines.append(f"{location_in_words(frame.filename, frame.lineno or 0, case.job)} in {frame.name}")
         if frame.line:
             lines.append(f"    {frame.line}")
     lines += [f"{type(case.error).__name__}: {case.text}"[:4000]]
@@ -137,15 +137,15 @@ def _unknown(case: Case) -> Refused:
         return Refused(case.stage, reason, change=f"give {error.accepted}", passing=True)
     doing = {"import": "importing the program", "trace": "tracing the program", "export": "exporting the program"}
     what = doing.get(case.stage, f"compiling for {case.job.target}")
-    said = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    message = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if case.stage == "compile":
         options = ", ".join(case.job.options)
         change = f"see whether it compiles without the options given: {options}" if options else ""
-        return Refused("compile", f"{what} failed: {said}", source=suspect(case), change=change)
+        return Refused("compile", f"{what} failed: {message}", source=suspect(case), change=change)
     change = "see the line named" if case.source else ""
     if case.stage == "trace":
         change = "make the step run under jax.jit with the shapes given"
-    return Refused(case.stage, f"{what} failed: {said}", source=case.source, change=change, passing=True)
+    return Refused(case.stage, f"{what} failed: {message}", source=case.source, change=change, passing=True)
 
 
 def _fatal_line(log: str) -> str:

@@ -10,10 +10,9 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from chipwise.compiled.job import Job, digest
 from chipwise.compiled.worker.versions import package_version
@@ -29,15 +28,6 @@ class Sources:
 
     files: tuple[str, ...] = ()  # absolute paths
     packages: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"files": list(self.files), "packages": list(self.packages)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Sources:
-        """The inverse of `as_json`."""
-        return cls(tuple(data["files"]), tuple(data["packages"]))
 
     def stamp(self) -> dict[str, str]:
         """Each file's hash and each package's version, as they are now."""
@@ -56,7 +46,7 @@ def request_key(job: Job, versions: Mapping[str, str], environment: Mapping[str,
             "schema": SCHEMA,
             "spec": [spec.kind, spec.name, data],
             "loaders": code_hash(*loaders(spec.kind), "compiled/gpu.py"),
-            "target": job.target.as_json(),
+            "target": asdict(job.target),
             "options": dict(job.options),
             "mesh": list(job.mesh.items()),
             "versions": dict(versions),
@@ -75,13 +65,13 @@ def loaders(kind: str) -> tuple[str, ...]:
     first = {"function": "function", "torch": "torch", "file": "files"}.get(kind)
     if first is None:
         return ("compiled/loaders", "programs")
-    found, left = set(), [f"compiled.loaders.{first}"]
+    names, left = set(), [f"compiled.loaders.{first}"]
     while left:
         name = left.pop().replace(".", "/") + ".py"
-        if name not in found and (_HERE / name).is_file():
-            found.add(name)
+        if name not in names and (_HERE / name).is_file():
+            names.add(name)
             left += re.findall(r"chipwise\.((?:compiled\.loaders|programs)\.[\w.]+)", (_HERE / name).read_text())
-    return tuple(sorted(found))
+    return tuple(sorted(names))
 
 
 def entry_key(request: str, stamp: Mapping[str, str]) -> str:
@@ -94,7 +84,7 @@ def listed_by_worker(kind: str) -> bool:
     return kind in ("function", "torch")
 
 
-def known_sources(job: Job) -> Sources:
+def listed_sources(job: Job) -> Sources:
     """The sources of a program that need no import to be listed."""
     return Sources((str(Path(job.spec.name).resolve()),)) if job.spec.kind == "file" else Sources()
 
@@ -116,10 +106,10 @@ def code_hash(*names: str) -> str:
     return digest([[path.relative_to(_HERE).as_posix(), file_hash(path)] for path in files])
 
 
-def _python_files(place: Path) -> Iterable[Path]:
-    if place.is_dir():
-        return sorted(place.rglob("*.py"))
-    return [place] if place.is_file() else []
+def _python_files(path: Path) -> Iterable[Path]:
+    if path.is_dir():
+        return sorted(path.rglob("*.py"))
+    return [path] if path.is_file() else []
 
 
 def file_hash(path: Path) -> str:

@@ -49,10 +49,10 @@ def _bytes(number: str, unit: str) -> float:
 
 def hbm(case: Case) -> Refused | None:
     """The device's memory is too small."""
-    found = next((match for pattern in _HBM if (match := pattern.search(case.text))), None)
-    if found is None:
+    match = next((hit for pattern in _HBM if (hit := pattern.search(case.text))), None)
+    if match is None:
         return None
-    needed, available = _bytes(found[1], found[2]), _bytes(found[3], found[4])
+    needed, available = _bytes(match[1], match[2]), _bytes(match[3], match[4])
     over = 100 * (needed / available - 1)
     reason = (
         f"out of memory: one device of {case.job.target} needs {format_bytes(needed)}, "
@@ -72,13 +72,15 @@ def hbm(case: Case) -> Refused | None:
 
 def vmem(case: Case) -> Refused | None:
     """A Pallas kernel or a fusion asks for more on-chip memory than there is."""
-    asked = re.search(r"Allocation \(size=(\d+)\) would exceed memory \(size=(\d+)\)(?:.*:: (\S+)$)?", case.text, re.S)
+    allocation = re.search(
+        r"Allocation \(size=(\d+)\) would exceed memory \(size=(\d+)\)(?:.*:: (\S+)$)?", case.text, re.S
+    )
     scoped = re.search(rf"size {_SIZE} and limit {_SIZE} exceeded scoped vmem limit", case.text)
     block, op = "", "pallas_call" if "tpu_custom_call" in case.text else ""
-    if asked and "space=vmem" in case.text:
+    if allocation and "space=vmem" in case.text:
         window = re.search(r"window shape is ([^,]+\[[\d,]*\])", case.text)
         block = f" for a block of {window[1]}" if window else ""
-        needs, has, op = float(asked[1]), float(asked[2]), "pallas_call"
+        needs, has, op = float(allocation[1]), float(allocation[2]), "pallas_call"
     elif scoped:
         needs, has = _bytes(scoped[1], scoped[2]), _bytes(scoped[3], scoped[4])
         named = re.search(r'op_name="([^"]*)"', case.text)
@@ -92,18 +94,18 @@ def vmem(case: Case) -> Refused | None:
 
 def shared_memory(case: Case) -> Refused | None:
     """A Pallas kernel that asks for more shared memory than a GPU's multiprocessor has."""
-    asked = re.search(r"exceeds available shared memory: smem_bytes=(\d+) > max_smem_bytes=(\d+)", case.text)
-    if not asked:
+    match = re.search(r"exceeds available shared memory: smem_bytes=(\d+) > max_smem_bytes=(\d+)", case.text)
+    if not match:
         return None
-    needs, has = format_bytes(float(asked[1])), format_bytes(float(asked[2]))
+    needs, has = format_bytes(float(match[1])), format_bytes(float(match[2]))
     reason = f"a kernel needs {needs} of shared memory; a block of {case.job.target.chip} can have {has}"
     return case.refused(reason, "take smaller blocks (pallas_call's grid and BlockSpec)", "memory", "pallas_call")
 
 
 def suspect(case: Case) -> str:
     """The place in the user's code that XLA names."""
-    found = _SUSPECT.search(case.text)
-    return f"{found[1]}:{found[2]}" if found else ""
+    match = _SUSPECT.search(case.text)
+    return f"{match[1]}:{match[2]}" if match else ""
 
 
 def traced_value(case: Case) -> Refused | None:
@@ -138,8 +140,8 @@ def traced_value(case: Case) -> Refused | None:
 
 
 def _torch_op(text: str) -> str:
-    found = re.search(r"aten\.[\w.]+", text)
-    return found[0] if found else ""
+    match = re.search(r"aten\.[\w.]+", text)
+    return match[0] if match else ""
 
 
 def unsupported(case: Case) -> Refused | None:
@@ -189,12 +191,12 @@ def pallas_block(case: Case) -> Refused | None:
     """A Pallas block whose last dimensions don't fit the tiles."""
     if "The Pallas TPU lowering currently requires" not in case.text:
         return None
-    found = re.search(r"pallas_call (\w+) at (\S+?:\d+)", case.text)
+    match = re.search(r"pallas_call (\w+) at (\S+?:\d+)", case.text)
     block = re.search(r"has block shape \(([^=]*(?:=\d+\), )?.*?)\), array shape \(([\d, ]*)\)", case.text)
     sizes = ", ".join(re.findall(r"block_size=(\d+)", block[1])) or block[1] if block else "?"
     reason = f"a Pallas block of ({sizes}) does not fit the tiles of a TPU"
     change = "make the last two dimensions multiples of 8 and 128, or those of the whole array"
-    return case.refused(reason, change, "trace", found[1] if found else "pallas_call", found[2] if found else "")
+    return case.refused(reason, change, "trace", match[1] if match else "pallas_call", match[2] if match else "")
 
 
 def option(case: Case) -> Refused | None:

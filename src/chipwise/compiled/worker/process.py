@@ -48,13 +48,13 @@ class Ended:
 
 def default_bytes() -> int | None:
     """Four fifths of this machine's memory, or of what its container may use; None where that is not known."""
-    known = []
+    limits = []
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):
-            known.append(int(Path(path).read_text()))
+            limits.append(int(Path(path).read_text()))
     with contextlib.suppress(OSError, ValueError):
-        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return int(0.8 * min(known)) if known else None
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return int(0.8 * min(limits)) if limits else None
 
 
 def worker_environment(given: Mapping[str, str]) -> dict[str, str]:
@@ -81,13 +81,13 @@ def run_worker(arguments: list[str], folder: Path, limits: Limits, progress: Pro
 def group_bytes(group: int) -> int | None:
     """Resident bytes of every process of a group, or None where /proc does not tell."""
     page = os.sysconf("SC_PAGE_SIZE")
-    total, seen = 0, False
+    total, readable = 0, False
     for stat in _stats():
         fields = stat.rpartition(")")[2].split()
         if len(fields) > 21 and int(fields[2]) == group:
             total += int(fields[21]) * page
-            seen = True
-    return total if seen else None
+            readable = True
+    return total if readable else None
 
 
 def _stats() -> Iterator[str]:
@@ -108,7 +108,7 @@ class _Watch:
         self.worker, self.limits, self.progress = worker, limits, progress
         self.start = time.monotonic()
         self.stage, self.peak_bytes = "starting", 0
-        self._looked, self._told = 0.0, 0.0
+        self._looked, self._reported = 0.0, 0.0
 
     def until_end(self) -> str:
         """Returns the limit that was passed, or "" once the process has ended by itself."""
@@ -125,11 +125,11 @@ class _Watch:
                 self.peak_bytes = max(self.peak_bytes, group_bytes(self.worker.group) or 0)
                 if self.limits.bytes is not None and self.peak_bytes > self.limits.bytes:
                     return "bytes"
-            if now - self._told > _TELL_SECONDS:
+            if now - self._reported > _TELL_SECONDS:
                 self._tell(now)
         return ""
 
     def _tell(self, now: float) -> None:
-        self._told = now
+        self._reported = now
         if self.progress is not None:
             self.progress(self.stage, now)

@@ -33,8 +33,8 @@ def is_package_file(name: str) -> bool:
 
 @cache
 def _python_folders() -> tuple[str, ...]:
-    found = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")} | {str(Path(os.__file__).parent)}
-    return tuple(os.path.realpath(folder) + os.sep for folder in found if folder)
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")} | {str(Path(os.__file__).parent)}
+    return tuple(os.path.realpath(folder) + os.sep for folder in folders if folder)
 
 
 class SourceTracker:

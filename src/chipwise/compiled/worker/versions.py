@@ -138,20 +138,20 @@ def needed(platform_name: str, kind: str) -> tuple[Toolchain, ...]:
     >>> [each.id for each in needed("tpu", "torch")]
     ['tpu', 'torch']
     """
-    wanted = {TPU: "tpu", CUDA: "cuda"}[platform_name]
+    first = {TPU: "tpu", CUDA: "cuda"}[platform_name]
     more = {"torch": "torch", "file": "export"}.get(kind)
-    return tuple(each for each in TOOLCHAINS if each.id in (wanted, more))
+    return tuple(toolchain for toolchain in TOOLCHAINS if toolchain.id in (first, more))
 
 
 def require(platform_name: str, kind: str) -> dict[str, str]:
     """Versions of all packages the job uses; raises `MissingCompiler` with the command that installs them."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for toolchain in needed(platform_name, kind):
         state = _inspect(toolchain)
         if state.problem:
             raise state.error()
-        found |= state.versions
-    return {**found, "python": platform.python_version()}
+        versions |= state.versions
+    return {**versions, "python": platform.python_version()}
 
 
 def _inspect(toolchain: Toolchain) -> Installed:

@@ -1,7 +1,7 @@
 """One job in a process of its own: ``python -m chipwise.compiled.worker.worker JOBFILE RESULTFILE [PIPE PARENT]``.
 
 libtpu belongs to a whole process and may end it, so that each compile has its own. What came of it is written to
-RESULTFILE, the optimised module beside it; PIPE is told the stages.
+RESULTFILE, the optimized module beside it; PIPE is told the stages.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def main(arguments: Sequence[str]) -> int:
 def outcome_of(job: Job, folder: Path, tracker: SourceTracker, say: Callable[[str], None]) -> Compiled | Refused:
     """Load, trace, compile and read; the module goes into `folder`. Raises only for faults of this machine."""
     stage = "importing"
-    made: Compiled | None = None
+    compiled: Compiled | None = None
     progressed = Progressed()
     try:
-        for stage, made in _steps(job, folder, tracker, progressed):  # noqa: B007 - the last one is the result
+        for stage, compiled in _steps(job, folder, tracker, progressed):  # noqa: B007 - the last one is the result
             say(stage)
     except MemoryError:
         raise
@@ -77,8 +77,8 @@ def outcome_of(job: Job, folder: Path, tracker: SourceTracker, say: Callable[[st
         if stage == "reading":
             raise
         return diagnose.refusal(_STAGES[stage], error, job, progressed)
-    assert made is not None
-    return made
+    assert compiled is not None
+    return compiled
 
 
 def _steps(
@@ -97,13 +97,13 @@ def _steps(
         progressed.arguments = lambda: largest_arguments(program.args)
         yield "compiling", None
         start = time.monotonic()
-        compiled, said = compiled_for(job, lowered)
+        compiled, notes = compiled_for(job, lowered)
         seconds = time.monotonic() - start
     yield "reading", None
     text = compiled.as_text()
     _write_module(folder / MODULE, text)
     schedule, unread = read_schedule(text)
-    varies = tuple(f"varies: {each}" for each in program.varies)
+    varies = tuple(f"varies: {description}" for description in program.varies)
     yield (
         "reading",
         Compiled(
@@ -114,7 +114,7 @@ def _steps(
             memory=_memory(compiled.memory_analysis()),
             schedule=schedule,
             notes=tuple(
-                dict.fromkeys((*program.notes, *said, *varies, *diagnose.notes_of(warned, text, job), *unread))
+                dict.fromkeys((*program.notes, *notes, *varies, *diagnose.notes_of(warned, text, job), *unread))
             ),
             choices=program.choices,
         ),
@@ -156,8 +156,8 @@ def largest_arguments(args: Any, count: int = 5) -> str:
 
 
 def _memory(stats: Any) -> dict[str, float]:
-    found = {name: getattr(stats, field, None) for name, field in _MEMORY.items()}
-    return {name: float(value) for name, value in found.items() if value is not None}
+    values = {name: getattr(stats, field, None) for name, field in _MEMORY.items()}
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def _peak_bytes() -> int:
@@ -168,7 +168,7 @@ def _peak_bytes() -> int:
 @contextmanager
 def _warnings(job: Job) -> Iterator[list[tuple[str, str]]]:
     """What Python code warns of meanwhile, each once: JAX says so when it narrows a type or can't donate."""
-    said: list[tuple[str, str]] = []
+    warned: list[tuple[str, str]] = []
 
     def keep(
         message: Warning | str,
@@ -178,12 +178,12 @@ def _warnings(job: Job) -> Iterator[list[tuple[str, str]]]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        said.append((" ".join(str(message).split()), diagnose.warned_at(job)))
+        warned.append((" ".join(str(message).split()), diagnose.warned_at(job)))
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = keep
-        yield said
+        yield warned
 
 
 def _write(path: Path, data: Any) -> None:

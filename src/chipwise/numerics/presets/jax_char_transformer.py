@@ -75,16 +75,16 @@ def _attention(p: dict[str, jax.Array], h: jax.Array) -> jax.Array:
     q, k, v = jnp.moveaxis((h @ p["qkv"]).reshape(*h.shape[:2], 3, HEADS, WIDTH // HEADS), 2, 0)
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * (WIDTH // HEADS) ** -0.5
     with jax.named_scope("fp32"):  # as in fused attention
-        seen = jnp.tril(jnp.ones((h.shape[1], h.shape[1]), bool))
-        mix = jax.nn.softmax(jnp.where(seen, scores.astype(jnp.float32), -jnp.inf)).astype(h.dtype)
+        mask = jnp.tril(jnp.ones((h.shape[1], h.shape[1]), bool))
+        mix = jax.nn.softmax(jnp.where(mask, scores.astype(jnp.float32), -jnp.inf)).astype(h.dtype)
     return jnp.einsum("bhqk,bkhd->bqhd", mix, v).reshape(h.shape) @ p["out"]
 
 
 def _normed(p: dict[str, jax.Array], h: jax.Array, name: str) -> jax.Array:
     with jax.named_scope(name):
         with jax.named_scope("fp32"):
-            centred = h.astype(jnp.float32) - h.mean(-1, keepdims=True, dtype=jnp.float32)
-            normed = (centred * jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + 1e-5)).astype(h.dtype)
+            centered = h.astype(jnp.float32) - h.mean(-1, keepdims=True, dtype=jnp.float32)
+            normed = (centered * jax.lax.rsqrt(jnp.square(centered).mean(-1, keepdims=True) + 1e-5)).astype(h.dtype)
         return normed * p["gain"] + p["shift"]
 
 

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PointTable:
     """Times of one kind of kernel in one precision: `exp(process)` times a formula, never under the floor."""
 
     coefficients: KernelCoefficients
@@ -42,7 +42,7 @@ class Table:
         }
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Table:
+    def from_json(cls, raw: Mapping[str, Any]) -> PointTable:
         """What `as_json` gave."""
         return cls(
             KernelCoefficients(**raw["coefficients"]),
@@ -73,7 +73,7 @@ class BenchCalibration:
     date: str
     source: str  # the bench file's name
     versions: Mapping[str, str]
-    tables: Mapping[str, Table]  # "gemm/bf16", "sdpa_fwd", "copy"...
+    tables: Mapping[str, PointTable]  # "gemm/bf16", "sdpa_fwd", "copy"...
     steps: Mapping[str, Step]  # "train", "train/compiled", "decode"...
     # a point's name -> its seconds, with the ends of what was measured ("low", "high")
     measured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class BenchCalibration:
             raw["date"],
             raw["source"],
             raw["versions"],
-            {k: Table.from_json(v) for k, v in raw["tables"].items()},
+            {k: PointTable.from_json(v) for k, v in raw["tables"].items()},
             {k: Step(**{**v, "spread": tuple(v["spread"])}) for k, v in raw["steps"].items()},
             raw["measured"],
             {k: (float(v[0]), float(v[1]), float(v[2])) for k, v in raw["peaks"].items()},

@@ -13,7 +13,7 @@ from chipwise.catalog import Chip
 from chipwise.errors import Refusal
 from chipwise.ops.point import Point
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.learn.bench_calibration import BenchCalibration, Step, Table
+from chipwise.predict.learn.bench_calibration import BenchCalibration, PointTable, Step
 from chipwise.predict.learn.point_terms import (
     Seconds,
     base_seconds,
@@ -48,7 +48,7 @@ def kernel_seconds(
     return np.asarray(np.maximum(seconds, table.floor_s)) if floor else seconds
 
 
-def _table(bench: BenchCalibration, kind: str, dtype: str) -> tuple[Table, str]:
+def _table(bench: BenchCalibration, kind: str, dtype: str) -> tuple[PointTable, str]:
     """The table of a kind, and the precision it is of; products of another rate have none to stand in."""
     for near in (dtype, ALIKE.get(dtype, dtype), *(NEAR.get(dtype, ()) if kind != "gemm" else ())):
         if f"{kind}/{near}" in bench.tables:

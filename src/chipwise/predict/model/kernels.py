@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.predict.model.shapes import Attention, Products
-from chipwise.predict.model.systolic import Table, systolic_seconds
+from chipwise.predict.model.systolic import CycleTable, systolic_seconds
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class ComputeSpec:
     mxu: int
     coefficients: KernelCoefficients
     devices: float = 1.0  # that share the rows of a product
-    table: Table | None = None  # what the chip's compiler says of products
+    table: CycleTable | None = None  # what the chip's compiler says of products
 
 
 def matmul_seconds(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from chipwise.catalog.chip import Chip
 from chipwise.errors import InputError, PrecisionMissing
 
+FP32_PASSES = 6  # bf16 passes in which XLA runs an fp32 product on a TPU at the highest precision
+
 
 @dataclass(frozen=True, slots=True)
 class Numerics:
@@ -46,7 +48,7 @@ def numerics(precision: str, state: str = "fp32", reduce_bytes: float = 2.0) -> 
 
 def peaks(chip: Chip, num: Numerics) -> tuple[float, float]:
     """Dense peaks (quantized products, the rest), or a refusal naming what the chip has."""
-    low, high = _peak(chip, num.compute), _peak(chip, num.base)
+    low, high = peak_of(chip, num.compute), peak_of(chip, num.base)
     if low is None or high is None:
         missing = num.compute if low is None else num.base
         has = ", ".join(d for d in chip.peak if d != "fp64")
@@ -54,10 +56,16 @@ def peaks(chip: Chip, num: Numerics) -> tuple[float, float]:
     return low, high
 
 
-def _peak(chip: Chip, dtype: str) -> float | None:
+def peak_of(chip: Chip, dtype: str) -> float | None:
+    """Dense FLOP/s of products in a dtype; None where the chip has none. On TPUs fp32 is six passes in bf16.
+
+    >>> from chipwise.catalog import load
+    >>> v5e = load().chips["v5e"]
+    >>> peak_of(v5e, "fp32") == v5e.peak["bf16"] / 6, peak_of(v5e, "fp4")
+    (True, None)
+    """
     if dtype in chip.peak:
         return chip.peak[dtype]
     if dtype == "fp32" and chip.family == "tpu":
-        # XLA runs fp32 products as six bf16 passes at the highest precision
-        return chip.peak["bf16"] / 6
+        return chip.peak["bf16"] / FP32_PASSES
     return None

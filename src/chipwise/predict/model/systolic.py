@@ -29,7 +29,7 @@ FULL_SHARE = 0.99  # of the peak: no product is faster, whatever the factor says
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class CycleTable:
     """What the compiler's cycles say of one chip in one precision. Compared by identity: one a calibration."""
 
     share: float  # of the peak, of large products
@@ -46,17 +46,17 @@ class Table:
     factors: Array = field(default_factory=lambda: np.zeros(POINTS))  # logarithms, on the grid
 
 
-def table_from(entry: Mapping[str, Any], dtype: str, clock: float) -> Table:
+def table_from(entry: Mapping[str, Any], dtype: str, clock: float) -> CycleTable:
     """A table from its JSON form."""
     grid = np.asarray(entry["factors"], dtype=np.float64).reshape(POINTS) * UNIT + entry["classes"].get(dtype, 0.0)
     times = {name: entry["formula"][name] / clock for name in ("start", "step")}
     ragged = entry.get("ragged", {}).get(dtype)
-    return Table(
+    return CycleTable(
         **{**entry["formula"], **times}, ragged=ragged, batched=entry["classes"].get("batched", 0.0), factors=grid
     )
 
 
-def systolic_seconds(table: Table, peak: float, bandwidth: float, width: int, p: Products) -> Array:
+def systolic_seconds(table: CycleTable, peak: float, bandwidth: float, width: int, p: Products) -> Array:
     """Seconds of products on one device, by the compiler's account of arithmetic and memory."""
     factor = factor_at(table.factors, p.m, p.n, p.k)
     if table.batched:
@@ -65,7 +65,7 @@ def systolic_seconds(table: Table, peak: float, bandwidth: float, width: int, p:
     return np.asarray(np.maximum(seconds, 2 * p.batch * p.m * p.n * p.k / (peak * FULL_SHARE)))
 
 
-def formula(table: Table, peak: Array | float, bandwidth: float, width: int, p: Products,
+def formula(table: CycleTable, peak: Array | float, bandwidth: float, width: int, p: Products,
             room: Array | None = None) -> Array:  # fmt: skip
     """The part that needs no grid; `peak` and `bandwidth` may be those of a cycle.
 

@@ -86,7 +86,7 @@ def coverage(sequence: int, causal: bool, window: int) -> float:
     return (sequence + 1) / (2 * sequence) if causal else 1.0
 
 
-def seen(queries: jax.Array, keys: jax.Array, causal: bool, window: int) -> jax.Array:
+def attention_mask(queries: jax.Array, keys: jax.Array, causal: bool, window: int) -> jax.Array:
     """Which keys each query attends to, by their positions."""
     ahead = queries[:, None] - keys[None, :]
     if not causal:
@@ -108,8 +108,8 @@ def _plain(sequence: int, scale: float, causal: bool, window: int) -> Attend:
         k, v = (jnp.repeat(t, group, axis=1) if group > 1 else t for t in (k, v))
         scores = jnp.einsum("bhqd,bhkd->bhqk", q * scale, k).astype(jnp.float32)
         if causal or window:
-            at = jnp.arange(sequence)
-            scores = jnp.where(seen(at, at, causal, window), scores, -1e30)
+            positions = jnp.arange(sequence)
+            scores = jnp.where(attention_mask(positions, positions, causal, window), scores, -1e30)
         return jnp.einsum("bhqk,bhkd->bhqd", weights_of(scores, sinks).astype(q.dtype), v)
 
     return attend

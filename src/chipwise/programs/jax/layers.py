@@ -23,10 +23,10 @@ Weights = dict[str, Any]
 Part = Callable[[jax.Array], jax.Array]
 
 
-def norm(x: jax.Array, weights: Weights, name: str, centred: bool = False) -> jax.Array:
-    """RMSNorm, or LayerNorm if `centred`, with what is learned of it; computed in float32."""
+def norm(x: jax.Array, weights: Weights, name: str, centered: bool = False) -> jax.Array:
+    """RMSNorm, or LayerNorm if `centered`, with what is learned of it; computed in float32."""
     y = x.astype(jnp.float32)
-    if centred:
+    if centered:
         y = y - y.mean(-1, keepdims=True)
     y = y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-6)
     if name in weights:
@@ -221,16 +221,16 @@ def residual(x: jax.Array, w: Weights, model: Model, grid: Grid, mix: Part, wide
 
     Norms come before them, after the sum (BERT), or on both sides (Gemma 2).
     """
-    centred, after = model.norm_params != 1, model.family == "encoder" and not model.final_norm
+    centered, after = model.norm_params != 1, model.family == "encoder" and not model.final_norm
 
     def added(x: jax.Array, out: jax.Array, name: str, label: str) -> jax.Array:
         out = checkpoint_name(split_sequence(out, grid), label)
         if after:
-            return norm(x + out, w, name, centred)
-        return x + (norm(out, w, name, centred) if name in w else out)
+            return norm(x + out, w, name, centered)
+        return x + (norm(out, w, name, centered) if name in w else out)
 
     def before(x: jax.Array, name: str) -> jax.Array:
-        return whole_sequence(x if after else norm(x, w, name, centred), grid)
+        return whole_sequence(x if after else norm(x, w, name, centered), grid)
 
     h = before(x, "norm_1")
     if model.parallel_block:

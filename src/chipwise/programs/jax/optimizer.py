@@ -13,7 +13,7 @@ from chipwise.programs.optimizers import AdamW
 Tree = dict[str, Any]
 REFERENCE = AdamW(1e-4)  # of the reference programs; its betas and decay are those of Llama (arXiv 2302.13971)
 
-# Optimisers whose update isn't the one compiled: what it is, in words.
+# Optimizers whose update isn't the one compiled: what it is, in words.
 STAND_INS = {
     "adafactor": "plain descent (its row and column sums are left out)",
     "lamb": "AdamW without the trust ratio",

@@ -24,8 +24,8 @@ def _inputs(name: str) -> tuple[int, ...]:
 def stored(shapes: list[Any], specs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Shapes and partition specs with each matrix of the layers as int8 and its scales."""
     return (
-        [[{n: _shape(n, s) for n, s in each.items()} for each in row] for row in shapes],
-        [[{n: _spec(n, s) for n, s in each.items()} for each in row] for row in specs],
+        [[{n: _shape(n, s) for n, s in layer.items()} for layer in row] for row in shapes],
+        [[{n: _spec(n, s) for n, s in layer.items()} for layer in row] for row in specs],
     )
 
 

@@ -58,14 +58,14 @@ def blocks(model: Model) -> tuple[Conv, tuple[Block, ...]]:
         else:
             firsts, others = [named.get("first"), named.get("spatial")], [named.get("spatial")] * 2
             many = (named["spatial"].count + 1) // 2 if "spatial" in named else 0
-        first, other = (tuple(c for c in each if c) for each in (firsts, others))
-        made = [Block(first, project), *(Block(other, None) for _ in range(many - 1))]
-        if sum(len(b.convs) for b in made) != sum(c.count for c in named.values()) or not first:
+        first, other = (tuple(c for c in channels if c) for channels in (firsts, others))
+        members = [Block(first, project), *(Block(other, None) for _ in range(many - 1))]
+        if sum(len(b.convs) for b in members) != sum(c.count for c in named.values()) or not first:
             raise Refusal(
                 f"the reference program builds ResNets; {model.name} has another {stage}",
                 "give the model's own program instead",
             )
-        out += made
+        out += members
     return stem, tuple(out)
 
 
@@ -89,10 +89,10 @@ def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution, 
 
     def local_step(state: Tree, batch: Tree) -> tuple[Tree, jax.Array]:
         differentiated = jax.value_and_grad(loss, has_aux=True)
-        (value, seen), grads = accumulated(differentiated, state["weights"], batch, execution.accumulate)
+        (value, statistics), grads = accumulated(differentiated, state["weights"], batch, execution.accumulate)
         grads = jax.tree.map(lambda g: summed(g, grid, BATCH), grads)
-        seen = jax.tree.map(lambda s: summed(s / grid.batch, grid, BATCH), seen)
-        running = jax.tree.map(lambda r, s: MOMENTUM * r + (1 - MOMENTUM) * s, state["running"], seen)
+        statistics = jax.tree.map(lambda s: summed(s / grid.batch, grid, BATCH), statistics)
+        running = jax.tree.map(lambda r, s: MOMENTUM * r + (1 - MOMENTUM) * s, state["running"], statistics)
         weights, moments = updated(state["weights"], state["moments"], grads)
         return {"weights": weights, "moments": moments, "running": running}, summed(value, grid, AXES)
 
@@ -133,8 +133,8 @@ def _shapes(conv: Conv, dtype: str) -> Tree:
 
 
 def _block_shapes(block: Block, dtype: str) -> Tree:
-    made: Tree = {"convs": [_shapes(conv, dtype) for conv in block.convs]}
-    return made | ({"project": _shapes(block.project, dtype)} if block.project else {})
+    shapes: Tree = {"convs": [_shapes(conv, dtype) for conv in block.convs]}
+    return shapes | ({"project": _shapes(block.project, dtype)} if block.project else {})
 
 
 def _statistics(weights: Tree) -> Tree:
@@ -142,7 +142,7 @@ def _statistics(weights: Tree) -> Tree:
     if "scale" in weights:
         return {"mean": weights["scale"], "variance": weights["scale"]}
     return {
-        name: [_statistics(each) for each in part] if isinstance(part, list) else _statistics(part)
+        name: [_statistics(item) for item in part] if isinstance(part, list) else _statistics(part)
         for name, part in weights.items()
         if not name.startswith("head")
     }
@@ -175,28 +175,30 @@ def _forward(
         return ((wide - mean) * factor + w["offset"]).astype(x.dtype), {"mean": mean, "variance": variance}
 
     def one(x: jax.Array, w: Tree, block: Block, running: Tree | None) -> tuple[jax.Array, Tree]:
-        y, seen = x, []
+        y, statistics = x, []
         for i, (conv, mine) in enumerate(zip(block.convs, w["convs"], strict=True)):
             y, stats = normed(jax.nn.relu(y) if i else y, mine, conv, running and running["convs"][i])
-            seen.append(stats)
+            statistics.append(stats)
         if block.project is None:
-            return jax.nn.relu(x + y), {"convs": seen}
+            return jax.nn.relu(x + y), {"convs": statistics}
         x, stats = normed(x, w["project"], block.project, running and running["project"])
-        return jax.nn.relu(x + y), {"convs": seen, "project": stats}
+        return jax.nn.relu(x + y), {"convs": statistics, "project": stats}
 
     def forward(weights: Tree, images: jax.Array, running: Tree | None) -> tuple[jax.Array, Tree]:
         x, stats = normed(images.astype(grid.dtype), weights["stem"], stem, running and running["stem"])
         x = jax.lax.reduce_window(
             jax.nn.relu(x), -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
         )
-        seen = []
+        statistics = []
         for i, (block, mine) in enumerate(zip(body, weights["blocks"], strict=True)):
-            held = running and running["blocks"][i]
-            x, each = recomputed(lambda x, w, block=block, held=held: one(x, w, block, held), recompute)(x, mine)
-            seen.append(each)
+            past = running and running["blocks"][i]
+            x, block_statistics = recomputed(lambda x, w, block=block, past=past: one(x, w, block, past), recompute)(
+                x, mine
+            )
+            statistics.append(block_statistics)
         features = x.astype(jnp.float32).mean((1, 2)).astype(grid.dtype)
         logits = features @ weights["head"].astype(grid.dtype) + weights["head_bias"].astype(grid.dtype)
-        return logits, {"stem": stats, "blocks": seen}
+        return logits, {"stem": stats, "blocks": statistics}
 
     return forward
 
@@ -208,9 +210,9 @@ def _loss(
     forward = _forward(stem, body, grid, recompute, joined)
 
     def loss(weights: Tree, batch: Tree) -> tuple[jax.Array, Tree]:
-        logits, seen = forward(weights, batch["images"], None)
+        logits, statistics = forward(weights, batch["images"], None)
         value = cross_entropy(logits[:, None], batch["classes"][:, None]).mean()
-        return value / grid.batch, seen
+        return value / grid.batch, statistics
 
     return loss
 

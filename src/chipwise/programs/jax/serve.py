@@ -114,7 +114,7 @@ class Serving:
                 row.append({name: jax.ShapeDtypeStruct((*lead, w), self.dtype) for name, w in widths.items()})
             shapes.append(row)
             split = "tensor" if tensor > 1 and not model.latent else None
-            specs.append([{name: PartitionSpec(None, SEQUENCES, split) for name in each} for each in row])
+            specs.append([{name: PartitionSpec(None, SEQUENCES, split) for name in layer} for layer in row])
         return shapes, specs
 
 
@@ -172,10 +172,10 @@ def _prefilled(
             )
 
             def mix(h: jax.Array, mine: Tree = mine, held: Tree = held, attend: Any = attend) -> jax.Array:
-                at = jnp.arange(prompt)
-                q, k, v = qkv(h, mine, model, grid, at, rope)
+                positions = jnp.arange(prompt)
+                q, k, v = qkv(h, mine, model, grid, positions, rope)
                 if model.latent:
-                    held["latent"], held["k_rope"] = latent_qkv(h, mine, model, grid, at)[2:]
+                    held["latent"], held["k_rope"] = latent_qkv(h, mine, model, grid, positions)[2:]
                 else:
                     held["k"], held["v"] = (t.transpose(0, 2, 1, 3) for t in (k, v))
                 return attended(by_heads(attend, q, k, v, mine), mine, grid)
@@ -233,20 +233,20 @@ def _decoded(
     """One token through a segment. The loop only reads the cache; what is new is written after it, in place."""
     model = serving.model
 
-    def body(x: jax.Array, each: tuple[Sequence[Tree], list[Tree]]) -> tuple[jax.Array, list[Tree]]:
-        made: list[Tree] = []
-        for kind, packed, held in zip(segment.kinds, *each, strict=True):
+    def body(x: jax.Array, layer: tuple[Sequence[Tree], list[Tree]]) -> tuple[jax.Array, list[Tree]]:
+        entries: list[Tree] = []
+        for kind, packed, held in zip(segment.kinds, *layer, strict=True):
             mine = restored(packed, serving.dtype)
 
             def mix(h: jax.Array, mine: Tree = mine, held: Tree = held) -> jax.Array:
                 new, queries = _token(h, mine, model, grid, position)
-                made.append(new)
+                entries.append(new)
                 return _attend_cache(queries, held, new, mine, model, grid, position)
 
             x = residual(x, mine, model, grid, mix, _mlp(mine, kind, model, grid, x.shape[0]))
-        return x, made
+        return x, entries
 
-    x, made = jax.lax.scan(body, x, (weights, cache), unroll=serving.unrolled or 1)
+    x, added = jax.lax.scan(body, x, (weights, cache), unroll=serving.unrolled or 1)
     written = [
         {
             name: jax.lax.dynamic_update_slice_in_dim(
@@ -254,7 +254,7 @@ def _decoded(
             )
             for name in old
         }
-        for old, new in zip(cache, made, strict=True)
+        for old, new in zip(cache, added, strict=True)
     ]
     return x, written
 

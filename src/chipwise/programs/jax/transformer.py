@@ -35,15 +35,7 @@ from chipwise.programs.jax.collectives import (
 from chipwise.programs.jax.layers import block, norm
 from chipwise.programs.jax.loss import cross_entropy
 from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
-from chipwise.programs.jax.weights import (
-    Segment,
-    Split,
-    Weight,
-    layer_weights,
-    outer_weights,
-    padded_vocab,
-    segments,
-)
+from chipwise.programs.jax.weights import Segment, Split, Weight, layer_weights, outer_weights, padded_vocab, segments
 from chipwise.programs.program import Execution, Program, Recompute
 from chipwise.workload.model import Model, Train
 
@@ -339,7 +331,7 @@ def output_layer(outer: Tree, model: Model, grid: Grid) -> jax.Array:
     """The matrix from the residual stream to this device's part of the vocabulary."""
     if not model.tied:
         return gathered(outer["head"], grid, 0)
-    # gathered anew (the barrier inside keeps it apart from the lookup's): else the table lies there through all layers
+    # gathered again (the barrier inside keeps it apart from the lookup's): else the table lies there through all layers
     return gathered(outer["embed"], grid, 1).T
 
 

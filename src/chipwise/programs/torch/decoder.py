@@ -59,7 +59,7 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(d))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Normalise the last axis."""
+        """Normalize the last axis."""
         return F.rms_norm(x, self.weight.shape, self.weight, 1e-5)
 
 
@@ -77,17 +77,17 @@ class Block(nn.Module):
         self.down = nn.Linear(shape.f, shape.d, bias=False)
 
     def forward(
-        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Cache | None = None, at: int = 0
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Cache | None = None, position: int = 0
     ) -> torch.Tensor:
-        """One layer; with a cache its keys and values are written at `at`, and a lone token attends to all of it."""
+        """One layer; with a cache, keys and values are written at `position`, and a lone token attends to all of it."""
         b, s, _ = x.shape
         shape, y = self.shape, self.norm1(x)
         q = rotated(self.q(y).view(b, s, shape.h, shape.head).transpose(1, 2), cos, sin)
         k = rotated(self.k(y).view(b, s, shape.hk, shape.head).transpose(1, 2), cos, sin)
         v = self.v(y).view(b, s, shape.hk, shape.head).transpose(1, 2)
         if cache is not None:
-            cache.keys[:, :, at : at + s] = k
-            cache.values[:, :, at : at + s] = v
+            cache.keys[:, :, position : position + s] = k
+            cache.values[:, :, position : position + s] = v
         if cache is not None and s == 1:
             k, v = cache.keys, cache.values
         out = F.scaled_dot_product_attention(q, k, v, is_causal=s > 1, enable_gqa=shape.h != shape.hk)
@@ -117,12 +117,12 @@ class Decoder(nn.Module):
         return logits
 
     def serve(
-        self, tokens: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, caches: list[Cache], at: int
+        self, tokens: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, caches: list[Cache], position: int
     ) -> torch.Tensor:
-        """Logits of the last position, with the caches filled from `at` on."""
+        """Logits of the last position, with the caches filled from `position` on."""
         x = self.embed(tokens)
         for block, cache in zip(self.blocks, caches, strict=True):
-            x = block(x, cos, sin, cache, at)
+            x = block(x, cos, sin, cache, position)
         logits: torch.Tensor = self.head(self.norm(x[:, -1]))
         return logits
 

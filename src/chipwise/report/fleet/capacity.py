@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from chipwise.fleet.plan import FleetPlan
-from chipwise.fleet.tables import PRICING
-from chipwise.present.blocks import Table
+from chipwise.fleet.problem import Pool
+from chipwise.fleet.tables import PRICING, holdings
+from chipwise.present.columns import Column, table
 from chipwise.present.numbers import dollars, number, percent
 from chipwise.report import charts
 from chipwise.report.parts import Figure, Part, Section
@@ -49,50 +50,16 @@ def by_period(plan: FleetPlan) -> Figure:
 
 def plan_section(plan: FleetPlan) -> Section:
     """What to order, what is used, and what is held in each period."""
-    used, by_supply = sorted(plan.used(), key=lambda s: -sum(chips(plan, s))), layers(plan)
-    orders = [
-        (
-            plan.problem.periods[h.period].name,
-            h.supply,
-            f"{h.started:,}",
-            f"{h.started * plan.problem.pool(plan.problem.supply(h.supply).pool).chips:,}",
-        )
-        for h in sorted(plan.holdings, key=lambda h: (h.period, h.supply))
-        if h.started
-    ]
+    ordered = sorted((h for h in plan.holdings if h.started), key=lambda h: (h.period, h.supply))
+    used = sorted(plan.used(), key=lambda s: -sum(chips(plan, s)))
     parts: list[Part] = [_capacity(plan)]
-    if orders:
-        parts.append(
-            Table(
-                ("period", "supply", "units", "chips"),
-                tuple(orders),
-                left=frozenset({"period", "supply"}),
-                title="What to sign or order, and when",
-            )
-        )
+    if ordered:
+        parts.append(table(holdings(plan.problem), ordered, title="What to sign or order, and when"))
+    parts.append(table(_supplies(plan), used, title="What the plan uses"))
     parts.append(
-        Table(
-            ("supply", "chip", "pricing", "chips at most", "chip-hours", "paid"),
-            tuple(_supply_cells(plan, s) for s in used),
-            left=frozenset({"supply", "chip", "pricing"}),
-            title="What the plan uses",
-        )
-    )
-    rows = tuple(
-        (
-            p.name,
-            *(f"{v[t]:,.0f}" for v in by_supply.values()),
-            dollars(plan.by_period()[t]),
-            _use(plan, t),
-            f"{plan.kw()[t]:,.0f}",
-        )
-        for t, p in enumerate(plan.problem.periods)
-    )
-    parts.append(
-        Table(
-            ("period", *by_supply, "paid", "used", "kW"),
-            rows,
-            left=frozenset({"period"}),
+        table(
+            _periods(plan),
+            range(len(plan.problem.periods)),
             title="Chips by period, the most at once",
             notes=("Used: the share of the chip-hours paid for that are at work.",),
         )
@@ -100,19 +67,45 @@ def plan_section(plan: FleetPlan) -> Section:
     return Section("plan", "Fleet plan", tuple(parts))
 
 
-def _supply_cells(plan: FleetPlan, supply: str) -> tuple[str, ...]:
-    s = plan.problem.supply(supply)
-    pool = plan.problem.pool(s.pool)
-    hours = sum(h.unit_hours for h in plan.holdings if h.supply == supply) * pool.chips
-    paid = sum(c.usd for c in plan.costs if c.supply == supply and c.period is not None)
-    return (
-        supply,
-        pool.chip,
-        PRICING.get(s.pricing, s.pricing),
-        f"{max(chips(plan, supply)):,.0f}",
-        f"{hours:,.0f}",
-        dollars(paid),
-    )
+def _supplies(plan: FleetPlan) -> list[Column[str]]:
+    """What is used of a supply, by its name."""
+
+    def pool(name: str) -> Pool:
+        return plan.problem.pool(plan.problem.supply(name).pool)
+
+    def pricing(name: str) -> str:
+        return PRICING.get(kind := plan.problem.supply(name).pricing, kind)
+
+    def hours(name: str) -> float:
+        return sum(h.unit_hours for h in plan.holdings if h.supply == name) * pool(name).chips
+
+    def paid(name: str) -> float:
+        return sum(c.usd for c in plan.costs if c.supply == name and c.period is not None)
+
+    return [
+        Column("", None, "supply", lambda name: name, words=True),
+        Column("", None, "chip", lambda name: pool(name).chip, words=True),
+        Column("", None, "pricing", pricing, words=True),
+        Column("", None, "chips at most", lambda name: f"{max(chips(plan, name)):,.0f}"),
+        Column("", None, "chip-hours", lambda name: f"{hours(name):,.0f}"),
+        Column("", None, "paid", lambda name: dollars(paid(name))),
+    ]
+
+
+def _periods(plan: FleetPlan) -> list[Column[int]]:
+    """What is held and paid in a period, by its place."""
+
+    def held(supply: str, chips: list[float]) -> Column[int]:
+        return Column("", None, supply, lambda t: f"{chips[t]:,.0f}")
+
+    usd, kw = plan.by_period(), plan.kw()
+    return [
+        Column("", None, "period", lambda t: plan.problem.periods[t].name, words=True),
+        *(held(supply, chips) for supply, chips in layers(plan).items()),
+        Column("", None, "paid", lambda t: dollars(usd[t])),
+        Column("", None, "used", lambda t: _use(plan, t)),
+        Column("", None, "kW", lambda t: f"{kw[t]:,.0f}"),
+    ]
 
 
 def _use(plan: FleetPlan, period: int) -> str:

@@ -26,6 +26,11 @@ from chipwise.route.option import Option
 __all__ = ["DEPTH", "PATIENCE", "QueueWindow", "allocate", "allocate_state", "queue_window", "windowed"]
 
 Lookup = Callable[[str, str], Option]
+# arrays of the state that a pass reads as they are
+READ = (
+    *("budget", "chips", "current_pool", "high", "last_failed", "restart_cost_s", "restartable", "seconds", "since"),
+    *("start", "total", "usd", "variant_order", "weight"),
+)
 
 
 def allocate(
@@ -34,17 +39,17 @@ def allocate(
     options: Lookup | None = None,
     *,
     patience: float = PATIENCE,
-    waits: Collection[str] | None = None,
+    explain: Collection[str] | None = None,
     depth: int | None = None,
     heads: bool = False,
 ) -> list[Decision]:
     """What is to be done now: stops first, then starts, then waits, each with its reason.
 
     A start may need chips that stops of the same list give back. A job that moves has a stop and a start. Running jobs
-    that go on are not mentioned. `options` finds the option of a job in a pool, for its variant. `waits`: the jobs
+    that go on are not mentioned. `options` finds the option of a job in a pool, for its variant. `explain`: the jobs
     whose waiting is to be explained; all by default, which takes most of the time when thousands wait.
-    `depth`: how many pending jobs have a turn, with those of `waits`, first in order first; all by default. The queue
-    that a job sees in front of it is then no longer than that. `heads`: the first job that waits for each pool is
+    `depth`: how many pending jobs are considered, with those of `explain`, first in order first; all by default. The
+    queue that a job sees ahead of it is then no longer than that. `heads`: the first job that waits for each pool is
     explained too, before the others.
 
     No starvation: of two jobs that have waited for longer than `patience` over their priority (aging), the one that
@@ -55,9 +60,9 @@ def allocate(
     """
     if not state.jobs:
         return []
-    allocation = allocate_state(state, decision, patience, depth if waits is not None else None, waits or ())
+    allocation = allocate_state(state, decision, patience, depth if explain is not None else None, explain or ())
     return _decisions(
-        state, decision, allocation, options, waits, _heads(state, decision, allocation, patience) if heads else []
+        state, decision, allocation, options, explain, _heads(state, decision, allocation, patience) if heads else []
     )
 
 
@@ -69,10 +74,10 @@ def _heads(state: ClusterState, decision: PolicyDecision, allocation: Allocation
         pools = allocation.target[jobs]
     else:
         jobs, pools, _ = pairs(state, decision, aged, due)
-    waits = (pools >= 0) & (allocation.target[jobs] == pools) & (allocation.pos[jobs] < 0)
-    _, first = np.unique(pools[waits], return_index=True)
-    chosen: list[int] = jobs[waits][np.sort(first)].tolist()
-    return chosen
+    waiting_here = (pools >= 0) & (allocation.target[jobs] == pools) & (allocation.pos[jobs] < 0)
+    _, heads = np.unique(pools[waiting_here], return_index=True)
+    jobs_at_head: list[int] = jobs[waiting_here][np.sort(heads)].tolist()
+    return jobs_at_head
 
 
 def allocate_state(
@@ -80,20 +85,20 @@ def allocate_state(
     decision: PolicyDecision,
     patience: float = PATIENCE,
     depth: int | None = None,
-    asked: Collection[str] = (),
+    explain: Collection[str] = (),
 ) -> AllocationState:
     """Which job has which pool after one scheduling pass (`pos`; -1: none), without the words."""
     aged, due = overdue(state, patience)
     allocation = _allocation_state(state, decision, aged)
-    running = np.flatnonzero(state.at >= 0)
-    ends = state.now + state.seconds[running, state.at[running]]
+    running = np.flatnonzero(state.current_pool >= 0)
+    ends = state.now + state.seconds[running, state.current_pool[running]]
     soonest = np.argsort(ends, kind="stable")
     if decision.order.ndim == 1:
-        turns = sequence(state, decision, aged, due)
-        if depth is not None and depth < len(turns):
-            turns = trimmed(state, turns, depth, asked)
-        settle(allocation, running[soonest], ends[soonest], turns, state.at[turns])
-        by_jobs(allocation, turns, np.zeros(len(state.pools), dtype=bool))
+        queue = sequence(state, decision, aged, due)
+        if depth is not None and depth < len(queue):
+            queue = trimmed(state, queue, depth, explain)
+        settle(allocation, running[soonest], ends[soonest], queue, state.current_pool[queue])
+        by_jobs(allocation, queue, np.zeros(len(state.pools), dtype=bool))
     else:
         jobs, pools, first = pairs(state, decision, aged, due)
         settle(allocation, running[soonest], ends[soonest], jobs, pools)
@@ -104,13 +109,13 @@ def allocate_state(
 def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags) -> AllocationState:
     """Everything a scheduling pass reads, and arrays for what it writes."""
     n, pools = state.seconds.shape
-    running = int(np.count_nonzero(state.at >= 0))
+    running = int(np.count_nonzero(state.current_pool >= 0))
     most = int(min(state.total.max(initial=0), n)) + running + 1  # a job has a chip at least
     widest = int(state.total.max(initial=0)) + 1
     latest = np.empty((0, 0)) if decision.latest is None else np.ascontiguousarray(decision.latest, dtype=float)
     wait = np.ascontiguousarray(np.broadcast_to(np.asarray(decision.wait, dtype=float), (n,)))
 
-    def whole(*shape: int, fill: int = 0) -> Ints:
+    def integers(*shape: int, fill: int = 0) -> Ints:
         return np.full(shape, fill, dtype=np.int64)
 
     return AllocationState(
@@ -118,44 +123,31 @@ def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags
         preempts=decision.preempts,
         moves=decision.moves,
         score=np.ascontiguousarray(decision.score, dtype=float),
-        usd=state.usd,
-        budget=state.budget,
-        last_failed=state.last_failed,
-        start=state.start,
-        seconds=state.seconds,
-        high=state.high,
-        chips=state.chips,
-        variant_order=state.variant_order,
         wait=wait,
         latest=latest,
-        weight=state.weight,
-        restartable=state.restartable,
-        restart_cost_s=state.restart_cost_s,
-        since=state.since,
         aged=aged,
-        at=state.at,
-        total=state.total,
         free_at_first=state.free,
         free=state.free.copy(),
-        pos=whole(n, fill=-1),
-        target=whole(n, fill=-1),
+        pos=integers(n, fill=-1),
+        target=integers(n, fill=-1),
         predicted=np.full(n, np.nan),
-        stopper=whole(n, fill=-1),
-        turn=np.zeros(n, dtype=bool),
+        preemptor=integers(n, fill=-1),
+        considered=np.zeros(n, dtype=bool),
         ends=np.empty((pools, most)),
         held=np.empty((pools, most), dtype=np.int64),
         who=np.empty((pools, most), dtype=np.int64),
-        many=whole(pools),
+        size=integers(pools),
         queue=np.zeros(pools),
-        soft=whole(pools),
+        preemptible=integers(pools),
         behind=np.empty((pools, running + 1), dtype=np.int64),
-        behinds=whole(pools),
-        holder=whole(pools, fill=-1),
+        behind_count=integers(pools),
+        holder=integers(pools, fill=-1),
         shadow=np.zeros(pools),
-        spare=whole(pools),
+        spare=integers(pools),
         memo=np.empty((pools, widest)),
-        known=np.zeros((pools, widest), dtype=bool),
+        memo_valid=np.zeros((pools, widest), dtype=bool),
         touched=np.zeros(pools, dtype=bool),
+        **{name: getattr(state, name) for name in READ},
     )
 
 
@@ -164,41 +156,42 @@ def _decisions(
     decision: PolicyDecision,
     allocation: AllocationState,
     options: Lookup | None,
-    asked: Collection[str] | None,
+    explain: Collection[str] | None,
     heads: Sequence[int],
 ) -> list[Decision]:
-    def made(j: int, kind: str, p: int, reason: str) -> Decision:
+    def decided(j: int, kind: str, p: int, reason: str) -> Decision:
         job, pool = state.jobs[j], state.pools[p] if p >= 0 else ""
         variant = options(job, pool).variant if options and kind == "start" else ""
         return Decision(job, kind, pool, variant, reason, reasons.compared(state, decision, j))
 
-    changed: list[int] = np.flatnonzero(allocation.pos != allocation.at).tolist()
+    changed: list[int] = np.flatnonzero(allocation.pos != allocation.current_pool).tolist()
     decisions = []
     for j in changed:
-        p, here = int(allocation.pos[j]), int(state.at[j])
-        if here >= 0:
-            stopper = int(allocation.stopper[j])
+        p, current = int(allocation.pos[j]), int(state.current_pool[j])
+        if current >= 0:
+            stopper = int(allocation.preemptor[j])
             why = reasons.moves(state, decision, j, p) if p >= 0 else reasons.stops(state, decision, j, stopper)
-            decisions.append(made(j, "stop", here, why))
+            decisions.append(decided(j, "stop", current, why))
     for j in changed:
         p = int(allocation.pos[j])
         if p >= 0:
-            decisions.append(made(j, "start", p, reasons.starts(state, decision, j, p)))
-    for j in dict.fromkeys([*heads, *_waiting(state, allocation, asked)]):
+            decisions.append(decided(j, "start", p, reasons.starts(state, decision, j, p)))
+    for j in dict.fromkeys([*heads, *_to_explain(state, allocation, explain)]):
         p, start, aged = int(allocation.target[j]), float(allocation.predicted[j]), bool(allocation.aged[j])
-        decisions.append(made(j, "wait", p, reasons.waits(state, decision, j, p, start, aged)))
+        decisions.append(decided(j, "wait", p, reasons.waits(state, decision, j, p, start, aged)))
     return decisions
 
 
-def _waiting(state: ClusterState, allocation: AllocationState, asked: Collection[str] | None) -> list[int]:
+def _to_explain(state: ClusterState, allocation: AllocationState, explain: Collection[str] | None) -> list[int]:
     """The jobs whose waiting is to be explained."""
-    if asked is None:
-        chosen: list[int] = np.flatnonzero((allocation.pos < 0) & (allocation.at < 0)).tolist()
-        return chosen
-    if not asked:
+    if explain is not None and not explain:
         return []
-    names = set(asked)
+    pending = (allocation.pos < 0) & (allocation.current_pool < 0)
+    if explain is None:
+        rows: list[int] = np.flatnonzero(pending).tolist()
+        return rows
+    names = set(explain)
     if len(names) == 1 and state.jobs[-1] in names:  # a new job stands last
         last = len(state.jobs) - 1
-        return [last] if allocation.pos[last] < 0 and allocation.at[last] < 0 else []
-    return [j for j, job in enumerate(state.jobs) if job in names and allocation.pos[j] < 0 and allocation.at[j] < 0]
+        return [last] if pending[last] else []
+    return [j for j, job in enumerate(state.jobs) if job in names and pending[j]]

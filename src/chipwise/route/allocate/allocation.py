@@ -3,7 +3,7 @@
 A pool's running and allocated jobs stand sorted by their predicted ends, so that the wait for so many chips is known.
 The first job that must wait for a pool gets a reservation there; later jobs backfill only if they end before the
 reserved start, or take chips that the reserved job leaves over. Preemptible running jobs hold their chips softly until
-their own place in the queue comes: until then jobs ahead of them may take the chips.
+they are reached in the queue: until then jobs ahead of them may take the chips.
 
 No fastmath: equal input gives equal bits.
 """
@@ -20,7 +20,7 @@ from chipwise.route.cluster_state import Flags, Floats, Ints
 
 
 class AllocationState(NamedTuple):
-    """All that a pass reads and writes. Arrays are by job, by pool, by both, or by pool and place in its list."""
+    """All that a pass reads and writes. Arrays are by job, by pool, by both, or by pool and position in its list."""
 
     now: float
     preempts: bool
@@ -42,7 +42,7 @@ class AllocationState(NamedTuple):
     restart_cost_s: Floats
     since: Floats
     aged: Flags
-    at: Ints
+    current_pool: Ints
     total: Ints
     free_at_first: Ints  # chips
     # written
@@ -50,42 +50,42 @@ class AllocationState(NamedTuple):
     pos: Ints  # where each job is after the pass; -1: nowhere
     target: Ints  # where it waits; -1: nowhere
     predicted: Floats  # when it would start there
-    stopper: Ints  # the job it was stopped for; itself: it moves; -1: none
-    turn: Flags  # it has had its turn
+    preemptor: Ints  # the job it was stopped for; itself: it moves; -1: none
+    considered: Flags  # the pass has reached it in the queue
     ends: Floats  # by pool: of jobs there, sorted
     held: Ints  # chips of those
     who: Ints  # which job
-    many: Ints  # how many
+    size: Ints  # how many
     queue: Floats  # by pool: seconds of the whole pool that the jobs which wait for it take
-    soft: Ints  # by pool: chips of running jobs that may be stopped and have not had their turn
+    preemptible: Ints  # by pool: chips of running jobs that may be stopped, until they are considered
     behind: Ints  # by pool: those jobs, last in order first
-    behinds: Ints  # how many
+    behind_count: Ints  # how many
     holder: Ints  # by pool: who has the reservation; -1: nobody
     shadow: Floats  # by pool: when it starts
     spare: Ints  # chips that are then left over
     memo: Floats  # by pool and chips: when so many are free
-    known: Flags  # whether that is up to date
+    memo_valid: Flags  # whether that is up to date
     touched: Flags  # by pool: somebody came or went in this pass
 
 
 @jit_cached
 def settle(f: Any, running: Any, ends: Any, jobs: Any, pools: Any) -> None:
-    """Put running jobs, sorted by their ends, where they are; list those that may be stopped, last in turn first."""
+    """Fill in running jobs, sorted by their ends; list those that may be preempted, last in the queue first."""
     for k in range(running.shape[0]):
         j = running[k]
-        p = f.at[j]
-        i = f.many[p]
+        p = f.current_pool[j]
+        i = f.size[p]
         f.ends[p, i], f.held[p, i], f.who[p, i] = ends[k], f.chips[j, p], j
-        f.many[p] += 1
+        f.size[p] += 1
         f.pos[j] = p
     if f.preempts:
         for k in range(jobs.shape[0] - 1, -1, -1):
             j = jobs[k]
-            p = f.at[j]
+            p = f.current_pool[j]
             if p >= 0 and p == pools[k] and f.restartable[j]:
-                f.behind[p, f.behinds[p]] = j
-                f.behinds[p] += 1
-                f.soft[p] += f.chips[j, p]
+                f.behind[p, f.behind_count[p]] = j
+                f.behind_count[p] += 1
+                f.preemptible[p] += f.chips[j, p]
 
 
 @jit_inline
@@ -114,13 +114,13 @@ def _enter(f: Any, j: int, p: int) -> None:
     f.free[p] -= c
     if f.holder[p] >= 0 and f.holder[p] != j and f.now + f.high[j, p] > f.shadow[p]:
         f.spare[p] -= c
-    k = f.many[p]
+    k = f.size[p]
     while k > 0 and f.ends[p, k - 1] > end:
         f.ends[p, k], f.held[p, k], f.who[p, k] = f.ends[p, k - 1], f.held[p, k - 1], f.who[p, k - 1]
         k -= 1
     f.ends[p, k], f.held[p, k], f.who[p, k] = end, c, j
-    f.many[p] += 1
-    f.known[p, :] = False
+    f.size[p] += 1
+    f.memo_valid[p, :] = False
     f.touched[p] = True
 
 
@@ -133,31 +133,31 @@ def _leave(f: Any, j: int) -> None:
     k = 0
     while f.who[p, k] != j:
         k += 1
-    for i in range(k, f.many[p] - 1):
+    for i in range(k, f.size[p] - 1):
         f.ends[p, i], f.held[p, i], f.who[p, i] = f.ends[p, i + 1], f.held[p, i + 1], f.who[p, i + 1]
-    f.many[p] -= 1
-    f.known[p, :] = False
+    f.size[p] -= 1
+    f.memo_valid[p, :] = False
     f.touched[p] = True
 
 
 @jit_inline
-def _when(f: Any, p: int, c: int) -> float:
-    """When so many chips of a pool are free, nobody in front. Chips of unknown jobs are taken to be free by then."""
+def _free_at(f: Any, p: int, c: int) -> float:
+    """When so many chips of a pool are free, with no queue. Chips of unknown jobs are taken to be free by then."""
     if c > f.total[p]:
         return np.inf
-    if not f.known[p, c]:
+    if not f.memo_valid[p, c]:
         free, k, when = f.free[p], 0, f.now
-        while free < c and k < f.many[p]:
+        while free < c and k < f.size[p]:
             when = max(when, f.ends[p, k])
             free += f.held[p, k]
             k += 1
-        f.memo[p, c], f.known[p, c] = when, True
+        f.memo[p, c], f.memo_valid[p, c] = when, True
     return float(f.memo[p, c])
 
 
 @jit_inline
 def _passes(f: Any, j: int, p: int) -> bool:
-    """Whether a job's start in a pool now would not delay the one that has the reservation."""
+    """Backfill: whether a job's start in a pool now would not delay the one that has the reservation."""
     c, r = f.chips[j, p], f.holder[p]
     if r < 0 or r == j or c <= f.spare[p] or f.now + f.high[j, p] <= f.shadow[p]:
         return True
@@ -171,22 +171,22 @@ def _fits(f: Any, j: int, p: int) -> bool:
 
 
 @jit_inline
-def _may_stop(f: Any, j: int, p: int) -> bool:
+def _may_preempt(f: Any, j: int, p: int) -> bool:
     """Whether there are jobs to stop so that this one fits."""
     c = f.chips[j, p]
-    return bool(f.preempts and f.free[p] < c <= f.free[p] + f.soft[p] and _passes(f, j, p))
+    return bool(f.preempts and f.free[p] < c <= f.free[p] + f.preemptible[p] and _passes(f, j, p))
 
 
 @jit_inline
 def _expected(f: Any, j: int, p: int) -> float:
-    """When a job would start in a pool that it must wait for: after the jobs there and the queue in front of it."""
-    when = max(_when(f, p, f.chips[j, p]), f.start[j, p])
+    """When a job would start in a pool that it must wait for: after the jobs there and the queue ahead of it."""
+    when = max(_free_at(f, p, f.chips[j, p]), f.start[j, p])
     return float(when + f.queue[p])
 
 
 @jit_inline
-def _dear(f: Any, v: int) -> bool:
-    """Whether stopping a running job for the sake of fair shares would waste too much: it has run for too short."""
+def _costly_to_stop(f: Any, v: int) -> bool:
+    """Whether preempting a running job for fair shares would waste too much: it has run for too short a time."""
     ran = f.now - f.since[v]
     return bool(ran < LEASE_S or f.restart_cost_s[v] > OVERHEAD * ran)
 
@@ -196,53 +196,53 @@ def _spared(f: Any, j: int, p: int, v: int, sharing: bool) -> bool:
     """Whether a running job is not to be stopped for another that is ahead of it.
 
     Whoever has waited too long may stop others whatever they repeat, but not one that has waited too long itself: two
-    of those, each in front as soon as the other runs, would stop each other for ever and neither would end.
+    of those, each ahead as soon as the other runs, would stop each other for ever and neither would end.
     """
-    if f.pos[v] != p or f.turn[v] or v == j or f.since[v] >= f.now:
+    if f.pos[v] != p or f.considered[v] or v == j or f.since[v] >= f.now:
         return True
     if sharing:
-        return bool(_dear(f, v) and (f.aged[v] or not f.aged[j] or f.now - f.since[v] < LEASE_S))
+        return bool(_costly_to_stop(f, v) and (f.aged[v] or not f.aged[j] or f.now - f.since[v] < LEASE_S))
     return bool(f.aged[v])
 
 
 @jit_inline
-def _stop_for(f: Any, j: int, p: int, sharing: bool) -> bool:
-    """Stop running jobs behind so that this one fits, if what it gains is worth the work they repeat."""
-    if not _may_stop(f, j, p):
+def _preempt_for(f: Any, j: int, p: int, sharing: bool) -> bool:
+    """Preemption: stop running jobs behind so that this one fits, if its gain is worth the work they repeat."""
+    if not _may_preempt(f, j, p):
         return False
-    c, room, cost = f.chips[j, p], f.free[p], 0.0
+    c, free, cost = f.chips[j, p], f.free[p], 0.0
     gain = f.weight[j] * c * max(_expected(f, j, p) - f.now, 0.0)
     n = 0
-    while room < c and n < f.behinds[p]:
+    while free < c and n < f.behind_count[p]:
         v = f.behind[p, n]
         n += 1
         if _spared(f, j, p, v, sharing):
             continue
-        room += f.chips[v, p]
+        free += f.chips[v, p]
         cost += f.weight[v] * f.chips[v, p] * f.restart_cost_s[v]
-    if room < c or (gain <= cost and not f.aged[j]):
+    if free < c or (gain <= cost and not f.aged[j]):
         return False
     for i in range(n):
         v = f.behind[p, i]
         if _spared(f, j, p, v, sharing):
             continue
-        f.soft[p] -= f.chips[v, p]
-        f.stopper[v] = j
+        f.preemptible[p] -= f.chips[v, p]
+        f.preemptor[v] = j
         _leave(f, v)
     return True
 
 
 @jit_inline
 def _reserve(f: Any, j: int, p: int) -> None:
-    """The first job that waits for a pool has its start there kept."""
+    """EASY reservation: the first job that waits for a pool has its start there kept."""
     c = f.chips[j, p]
-    f.holder[p], f.shadow[p] = j, _when(f, p, c)
-    room = f.free[p]
-    for k in range(f.many[p]):
+    f.holder[p], f.shadow[p] = j, _free_at(f, p, c)
+    free = f.free[p]
+    for k in range(f.size[p]):
         if f.ends[p, k] > f.shadow[p]:
             break
-        room += f.held[p, k]
-    f.spare[p] = max(room - c, 0)
+        free += f.held[p, k]
+    f.spare[p] = max(free - c, 0)
 
 
 @jit_inline
@@ -257,78 +257,80 @@ def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
 @jit_inline
 def _best(f: Any, j: int, tried: Any) -> int:
     """The pool with the least score, waits as they now are; -1 where there is none. `tried`: no stopping there."""
-    best, least, late, place, here, wait = -1, np.inf, False, 0, f.pos[j], f.wait[j]
+    best, least, late, rank, current, wait = -1, np.inf, False, 0, f.pos[j], f.wait[j]
     timed = f.latest.shape[0] > 0
     for p in range(f.score.shape[1]):
         score = f.score[j, p]
         c = f.chips[j, p]
-        if p == here:
+        if p == current:
             when = f.now
             score = min(score, 1e300) if c <= f.total[p] else 1e300  # its chips are gone: anything is better
         elif _closed(f, j, p) or _failed(f, j, p):
             continue
-        elif c > f.free[p] and (tried[p] or c > f.free[p] + f.soft[p]):  # the common case: full
-            if here >= 0:
+        elif c > f.free[p] and (tried[p] or c > f.free[p] + f.preemptible[p]):  # the common case: full
+            if current >= 0:
                 continue
             when = f.start[j, p]
             if f.touched[p]:
-                when = max(when, _when(f, p, c))
+                when = max(when, _free_at(f, p, c))
             when += f.queue[p]
         elif _fits(f, j, p):
             when = max(f.start[j, p], f.now) if c <= f.free_at_first[p] else f.now
-        elif not tried[p] and _may_stop(f, j, p):
+        elif not tried[p] and _may_preempt(f, j, p):
             when = f.now
-        elif here >= 0:
+        elif current >= 0:
             continue
         else:
             when = _expected(f, j, p)
         if wait != 0 and f.start[j, p] < np.inf:  # a pool that is never free again has no wait to take off its score
             score += wait * (when - max(f.start[j, p], f.now))
-        if here >= 0 and p != here:  # it moves: the work it repeats is paid for there
-            score += abs(score) * f.restart_cost_s[j] / max(f.seconds[j, here], 1e-9)
+        if current >= 0 and p != current:  # it moves: the work it repeats is paid for there
+            score += abs(score) * f.restart_cost_s[j] / max(f.seconds[j, current], 1e-9)
         too_late = timed and when > f.latest[j, p]
         if too_late:
             score = when - f.latest[j, p]
-        better = score < least or (score == least and (p == here or (best != here and f.variant_order[j, p] < place)))
+        better = score < least or (
+            score == least and (p == current or (best != current and f.variant_order[j, p] < rank))
+        )
         if best < 0 or (late and not too_late) or (late == too_late and better):
-            best, least, late, place = p, score, too_late, f.variant_order[j, p]
+            best, least, late, rank = p, score, too_late, f.variant_order[j, p]
     return best
 
 
 @jit_inline
-def _take_turn(f: Any, j: int, tried: Any) -> None:
-    """One job's turn: it stays, moves, starts or waits."""
-    here = f.pos[j]
-    f.turn[j] = True
-    if here >= 0:
+def _allocate_job(f: Any, j: int, tried: Any) -> None:
+    """Allocate one job: it stays, moves, starts or waits, with a reservation where it is the first to wait."""
+    current = f.pos[j]
+    f.considered[j] = True
+    if current >= 0:
         if not f.restartable[j]:
             return
-        f.soft[here] -= f.chips[j, here] if f.preempts else 0
+        f.preemptible[current] -= f.chips[j, current] if f.preempts else 0
         if not f.moves:
             return
     tried[:] = False
     while True:
         p = _best(f, j, tried)
-        if p < 0 or (p == here and here >= 0):
+        if p < 0 or (p == current and current >= 0):
             return
         if _fits(f, j, p):
             break
-        if not tried[p] and _may_stop(f, j, p):
-            if _stop_for(f, j, p, False):
+        if not tried[p] and _may_preempt(f, j, p):
+            if _preempt_for(f, j, p, False):
                 break
-            tried[p] = True  # it would not pay: look again, with the wait
+            tried[p] = True  # it would not pay: compare again, with the wait
             continue
         _queue_up(f, j, p, True)
         return
-    if here >= 0:
-        f.stopper[j] = j
+    if current >= 0:
+        f.preemptor[j] = j
         _leave(f, j)
     _enter(f, j, p)
 
 
 @jit_inline
-def _full(f: Any, j: int) -> int:
-    """The pool that a job must wait for, where that is plain at a glance; -1 where it takes a closer look.
+def _surely_full(f: Any, j: int) -> int:
+    """Shortcut: the full pool that a job surely waits for; -1 where all pools must be compared.
 
     Scores with the least that waiting adds to them are compared. If the winner is full, and no less with all that is to
     be added to it than the next at the least, then it is the winner.
@@ -337,7 +339,7 @@ def _full(f: Any, j: int) -> int:
     for p in range(f.score.shape[1]):
         score, c, free = f.score[j, p], f.chips[j, p], f.free[p]
         if c > free:
-            if c > free + f.soft[p]:
+            if c > free + f.preemptible[p]:
                 score += wait * f.queue[p]
             else:
                 score -= wait * max(f.start[j, p] - f.now, 0.0)
@@ -345,12 +347,12 @@ def _full(f: Any, j: int) -> int:
             best, least, second = p, score, least
         elif score < second:
             second = score
-    if best < 0 or f.chips[j, best] <= f.free[best] + f.soft[best] or second == least:
+    if best < 0 or f.chips[j, best] <= f.free[best] + f.preemptible[best] or second == least:
         return -1
     if f.last_failed[j, best] or _closed(f, j, best):
         return -1
     if f.touched[best]:
-        later = _when(f, best, f.chips[j, best]) - f.start[j, best]
+        later = _free_at(f, best, f.chips[j, best]) - f.start[j, best]
         if later > 0 and least + wait * later >= second:
             return -1
     if f.latest.shape[0] > 0 and _expected(f, j, best) > f.latest[j, best]:
@@ -363,12 +365,12 @@ def by_jobs(f: Any, sequence: Any, tried: Any) -> None:
     """Allocate job by job, with backfill. `tried` is scratch, by pool."""
     for k in range(sequence.shape[0]):
         j = sequence[k]
-        p = _full(f, j) if f.pos[j] < 0 else -1
+        p = _surely_full(f, j) if f.pos[j] < 0 else -1
         if p >= 0:
-            f.turn[j] = True
+            f.considered[j] = True
             _queue_up(f, j, p, True)
         else:
-            _take_turn(f, j, tried)
+            _allocate_job(f, j, tried)
 
 
 @jit_cached
@@ -376,26 +378,26 @@ def by_pairs(f: Any, jobs: Any, pools: Any, first: int) -> None:
     """Allocate by job and pool, for policies that share time. The first so many pairs are of overdue jobs."""
     for k in range(jobs.shape[0]):
         j, p = jobs[k], pools[k]
-        if f.turn[j]:
+        if f.considered[j]:
             continue
-        here, c = f.pos[j], f.chips[j, p]
-        if here == p:
-            f.turn[j] = True
+        current, c = f.pos[j], f.chips[j, p]
+        if current == p:
+            f.considered[j] = True
             if f.restartable[j] and f.preempts:
-                f.soft[p] -= c
+                f.preemptible[p] -= c
             continue
-        if here >= 0 and not (f.moves and f.restartable[j] and not _dear(f, j)):
+        if current >= 0 and not (f.moves and f.restartable[j] and not _costly_to_stop(f, j)):
             continue
-        if not _fits(f, j, p) and not _stop_for(f, j, p, True):
-            if here < 0 and f.target[j] < 0:
+        if not _fits(f, j, p) and not _preempt_for(f, j, p, True):
+            if current < 0 and f.target[j] < 0:
                 _queue_up(f, j, p, k < first)
             continue
-        if here >= 0:
-            f.stopper[j] = j
-            f.soft[here] -= f.chips[j, here] if f.preempts else 0
+        if current >= 0:
+            f.preemptor[j] = j
+            f.preemptible[current] -= f.chips[j, current] if f.preempts else 0
             _leave(f, j)
         _enter(f, j, p)
-        f.turn[j] = True
+        f.considered[j] = True
         q = f.target[j]
         if q >= 0:  # it waited for another pool, first
             f.target[j] = -1

@@ -12,7 +12,7 @@ from chipwise.route.cluster_state import ClusterState, Flags, Floats, Ints, Poli
 
 OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
 LEASE_S = 360.0  # that a job keeps chips given to it as a fair share: a round of Gavel's (OSDI 2020, section 5)
-RUNS = 100  # of places alike, above which sorting all again is quicker than sorting each
+RUNS = 100  # of equal keys, above which sorting all again is quicker than sorting each run
 PATIENCE = 86_400.0  # s that a job of priority 1 waits before it goes first: a day, our choice; whole days are noticed
 
 
@@ -31,30 +31,30 @@ def sequence(state: ClusterState, decision: PolicyDecision, aged: Flags, due: Fl
 
     Those alike go by arrival, then by id.
     """
-    turns = np.argsort(decision.order)
-    sorted_order = decision.order[turns]
+    queue = np.argsort(decision.order)
+    sorted_order = decision.order[queue]
     if not (sorted_order[1:] > sorted_order[:-1]).all():  # several times as long, for the sake of those alike
-        turns = by_id(np.lexsort((state.arrival, decision.order)), state.jobs, decision.order, state.arrival)
+        queue = by_id(np.lexsort((state.arrival, decision.order)), state.jobs, decision.order, state.arrival)
     if not aged.any():
-        return turns
-    first = np.flatnonzero(aged)
-    first = first[np.lexsort((state.arrival[first], due[first]))]
-    return np.concatenate([by_id(first, state.jobs, due, state.arrival), turns[~aged[turns]]])
+        return queue
+    overdue_first = np.flatnonzero(aged)
+    overdue_first = overdue_first[np.lexsort((state.arrival[overdue_first], due[overdue_first]))]
+    return np.concatenate([by_id(overdue_first, state.jobs, due, state.arrival), queue[~aged[queue]]])
 
 
-def by_id(turns: Ints, jobs: Sequence[str], *keys: Floats) -> Ints:
-    """Turns, sorted by these keys, with those that are alike in all of them by id: numbers by value."""
-    alike = np.ones(max(len(turns) - 1, 0), dtype=bool)
+def by_id(queue: Ints, jobs: Sequence[str], *keys: Floats) -> Ints:
+    """A queue sorted by these keys, ties by id: numbers by value."""
+    alike = np.ones(max(len(queue) - 1, 0), dtype=bool)
     for key in keys:
-        sorted_key = key[turns]
+        sorted_key = key[queue]
         alike &= sorted_key[1:] == sorted_key[:-1]
     begins, ends = _edges(alike)
     if not begins:
-        return turns
-    found, lengths = turns.tolist(), [*map(len, jobs)]
+        return queue
+    ordered, lengths = queue.tolist(), [*map(len, jobs)]
     for begin, end in zip(begins, ends, strict=True):
-        found[begin:end] = sorted(sorted(found[begin:end], key=jobs.__getitem__), key=lengths.__getitem__)
-    return np.array(found, dtype=np.int64)
+        ordered[begin:end] = sorted(sorted(ordered[begin:end], key=jobs.__getitem__), key=lengths.__getitem__)
+    return np.array(ordered, dtype=np.int64)
 
 
 def by_arrival(state: ClusterState) -> Ints:
@@ -62,18 +62,18 @@ def by_arrival(state: ClusterState) -> Ints:
     return by_id(np.argsort(state.arrival, kind="stable"), state.jobs, state.arrival)
 
 
-def trimmed(state: ClusterState, turns: Ints, depth: int, asked: Collection[str]) -> Ints:
-    """The first so many of the jobs that wait, with those that run and those asked for."""
-    waits = state.at[turns] < 0
-    keep = ~waits | (np.cumsum(waits) <= depth)
-    names = set(asked)
+def trimmed(state: ClusterState, queue: Ints, depth: int, explain: Collection[str]) -> Ints:
+    """The first `depth` pending jobs, with those that run and those to explain."""
+    pending = state.current_pool[queue] < 0
+    keep = ~pending | (np.cumsum(pending) <= depth)
+    names = set(explain)
     if names:
-        keep |= np.array([state.jobs[j] in names for j in turns.tolist()], dtype=bool)
-    return turns[keep]
+        keep |= np.array([state.jobs[j] in names for j in queue.tolist()], dtype=bool)
+    return queue[keep]
 
 
 def pairs(state: ClusterState, decision: PolicyDecision, aged: Flags, due: Floats) -> tuple[Ints, Ints, int]:
-    """Jobs and pools in the order of their turns, and how many of them are of jobs that have waited too long.
+    """Pairs of job and pool in queue order, and how many of them are of overdue jobs (aging).
 
     Those alike go by arrival, then by id. Pairs that can't change anything are left out: other pools of a running job
     that may not be moved.
@@ -82,7 +82,7 @@ def pairs(state: ClusterState, decision: PolicyDecision, aged: Flags, due: Float
     score, order = np.ascontiguousarray(decision.score, dtype=float), np.ascontiguousarray(decision.order, dtype=float)
     jobs, pools = (np.empty(score.size, dtype=np.int64) for _ in range(2))
     key = np.empty(score.size)
-    old, many = _collect(
+    overdue_count, count = _collect(
         ranked,
         aged,
         _movable(state, decision),
@@ -94,33 +94,33 @@ def pairs(state: ClusterState, decision: PolicyDecision, aged: Flags, due: Float
         state.chips,
         state.total,
         state.last_failed,
-        state.at,
+        state.current_pool,
         jobs,
         pools,
         key,
     )
-    by = in_order(key[old:many]) + old
-    if old:
-        due_of = due[jobs[:old]]
-        place = np.cumsum(np.concatenate([[0], jobs[1:old] != jobs[: old - 1]]))
-        by = np.concatenate([np.lexsort((key[:old], place, due_of)), by])
-    return jobs[by], pools[by], int(old)
+    order_of_pairs = in_order(key[overdue_count:count]) + overdue_count
+    if overdue_count:
+        due_of_pair = due[jobs[:overdue_count]]
+        rank_of_job = np.cumsum(np.concatenate([[0], jobs[1:overdue_count] != jobs[: overdue_count - 1]]))
+        order_of_pairs = np.concatenate([np.lexsort((key[:overdue_count], rank_of_job, due_of_pair)), order_of_pairs])
+    return jobs[order_of_pairs], pools[order_of_pairs], int(overdue_count)
 
 
 def in_order(key: Floats) -> Ints:
-    """Places in the order of their keys, those alike as they stand."""
-    found = np.argsort(key)  # several times as fast as the stable one, and the same where no two are alike
-    begins, ends = _runs(key, found)
+    """Indices in the order of their keys, equal ones as they stand (a stable sort)."""
+    order = np.argsort(key)  # several times as fast as the stable one, and the same where no two are alike
+    begins, ends = _runs(key, order)
     if len(begins) > RUNS:
         return np.argsort(key, kind="stable")
     for begin, end in zip(begins, ends, strict=True):
-        found[begin:end].sort()
-    return found
+        order[begin:end].sort()
+    return order
 
 
-def _runs(key: Floats, turns: Ints) -> tuple[list[int], list[int]]:
-    """Where in a sorted order places alike begin and end."""
-    values = key[turns]
+def _runs(key: Floats, order: Ints) -> tuple[list[int], list[int]]:
+    """Where in a sorted order runs of equal keys begin and end."""
+    values = key[order]
     return _edges(values[1:] == values[:-1])
 
 
@@ -144,7 +144,7 @@ def _collect(
     chips: Any,
     total: Any,
     last_failed: Any,
-    at: Any,
+    current_pool: Any,
     jobs: Any,
     pools: Any,
     key: Any,
@@ -153,30 +153,30 @@ def _collect(
 
     Not those that a job can't run in or afford, or failed in last while it has another; where it runs it may go on.
     """
-    many = old = 0
-    for first in (True, False):
+    count = overdue_count = 0
+    for overdue in (True, False):
         for k in range(ranked.shape[0]):
             j = ranked[k]
-            if aged[j] != first:
+            if aged[j] != overdue:
                 continue
-            here = at[j]
-            stays = here >= 0 and not movable[j]
+            current = current_pool[j]
+            stays = current >= 0 and not movable[j]
             for p in range(score.shape[1]):
-                if p != here:
+                if p != current:
                     if stays or not _open(j, p, score, seconds, usd, budget, chips, total):
                         continue
                     if last_failed[j, p] and _has_other(
-                        j, here, score, seconds, usd, budget, chips, total, last_failed
+                        j, current, score, seconds, usd, budget, chips, total, last_failed
                     ):
                         continue
-                if not first and not -np.inf < order[j, p] < np.inf:
+                if not overdue and not -np.inf < order[j, p] < np.inf:
                     continue
-                jobs[many], pools[many] = j, p
-                key[many] = min(score[j, p], 1e300) if first else order[j, p]
-                many += 1
-        if first:
-            old = many
-    return old, many
+                jobs[count], pools[count] = j, p
+                key[count] = min(score[j, p], 1e300) if overdue else order[j, p]
+                count += 1
+        if overdue:
+            overdue_count = count
+    return overdue_count, count
 
 
 @jit_helper

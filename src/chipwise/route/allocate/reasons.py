@@ -17,13 +17,13 @@ OTHERS = 2  # pools named beside the chosen one
 
 def compared(state: ClusterState, decision: PolicyDecision, j: int) -> dict[str, Any]:
     """What was compared for one job: by pool the score, the predicted start, seconds and dollars."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     rows = (decision.score[j], state.start[j], state.seconds[j], state.usd[j], state.chips[j], state.last_failed[j])
     for pool, score, start, seconds, usd, chips, last_failed in zip(
         state.pools, *(row.tolist() for row in rows), strict=True
     ):
         if seconds < inf:
-            found[pool] = {
+            figures[pool] = {
                 "score": score if isfinite(score) else None,
                 "start": start if isfinite(start) else None,
                 "seconds": seconds,
@@ -31,8 +31,8 @@ def compared(state: ClusterState, decision: PolicyDecision, j: int) -> dict[str,
                 "chips": chips,
             }
             if last_failed:
-                found[pool]["last_failed"] = True
-    return found
+                figures[pool]["last_failed"] = True
+    return figures
 
 
 def starts(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
@@ -47,26 +47,26 @@ def starts(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str
 
 def moves(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
     """Why a running job goes elsewhere."""
-    here, unit = int(state.at[j]), decision.unit
-    gone = state.chips[j, here] > state.total[here]
-    there = "no longer possible" if gone else amount(decision.score[j, here], unit)
+    current, unit = int(state.current_pool[j]), decision.unit
+    gone = state.chips[j, current] > state.total[current]
+    current_score = "no longer possible" if gone else amount(decision.score[j, current], unit)
     return _with_notes(
         state,
         decision,
         j,
-        f"moves from {state.pools[here]} ({there}) to "
+        f"moves from {state.pools[current]} ({current_score}) to "
         f"{state.pools[p]} ({amount(decision.score[j, p], unit)}); "
         f"repeats {format_seconds(float(state.restart_cost_s[j]))} of work",
     )
 
 
-def stops(state: ClusterState, decision: PolicyDecision, j: int, by: int) -> str:
+def stops(state: ClusterState, decision: PolicyDecision, j: int, preemptor: int) -> str:
     """Why a running job is stopped."""
     return _with_notes(
         state,
         decision,
         j,
-        f"makes room in {state.pools[int(state.at[j])]} for {state.jobs[by]}, which is "
+        f"makes room in {state.pools[int(state.current_pool[j])]} for {state.jobs[preemptor]}, which is "
         f"ahead; repeats {format_seconds(float(state.restart_cost_s[j]))} of work",
     )
 
@@ -118,14 +118,14 @@ def _nowhere(state: ClusterState, j: int) -> str:
 def _others(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
     score: list[float] = decision.score[j].tolist()
     ranked = sorted((q for q, value in enumerate(score) if q != p and isfinite(value)), key=score.__getitem__)
-    said = [
+    parts = [
         f"; {state.pools[q]}: {amount(score[q], decision.unit)}, {_start(float(state.start[j, q]), state.now)}"
         for q in ranked[:OTHERS]
     ]
     if state.last_failed[j].any():
         last_failed = [state.pools[int(q)] for q in np.flatnonzero(state.last_failed[j]) if q != p]
-        said += [f"; {', '.join(last_failed)} failed last"] if last_failed else []
-    return "".join(said)
+        parts += [f"; {', '.join(last_failed)} failed last"] if last_failed else []
+    return "".join(parts)
 
 
 def _start(when: float, now: float) -> str:

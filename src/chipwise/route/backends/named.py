@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from chipwise.errors import InputError
+from chipwise.errors import InputError, UnknownName
 from chipwise.route.backend import Backend
 from chipwise.route.names import BACKEND_GROUP, BACKENDS, backend_names
 from chipwise.route.pool import Pool
@@ -21,7 +21,7 @@ def backend_name(pool: Pool) -> str:
     >>> backend_name(Pool("a", "slurm", "h100", "gpu", 8, address=(("cluster", "north"),)))
     'slurm/north'
     """
-    cluster = pool.at("cluster")
+    cluster = pool.setting("cluster")
     return f"{pool.backend}/{cluster}" if cluster else pool.backend
 
 
@@ -30,11 +30,7 @@ def backends_of(pools: Sequence[Pool], folders: Mapping[str, Path], uid: str) ->
     by_name: dict[str, list[Pool]] = {}
     for pool in pools:
         by_name.setdefault(backend_name(pool), []).append(pool)
-    return {name: _backend(name, theirs, folders[name], uid) for name, theirs in by_name.items()}
-
-
-def _backend(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> Backend:
-    return _maker(pools[0].backend)(name, pools, folder, uid)
+    return {name: _maker(theirs[0].backend)(name, theirs, folders[name], uid) for name, theirs in by_name.items()}
 
 
 def _maker(kind: str) -> Make:
@@ -55,6 +51,14 @@ def _maker(kind: str) -> Make:
     except Exception as broken:
         raise InputError("backend", kind, f"a backend that can be imported ({broken})") from broken
     return loaded
+
+
+def check_keys(pools: Sequence[Pool], keys: Collection[str]) -> None:
+    """Refuse keys of an address that a backend would pass over."""
+    for pool in pools:
+        for key, _ in pool.address:
+            if key not in keys:
+                raise UnknownName(f"pools.{pool.name}.address", key, keys)
 
 
 def attempt_folder(folder: Path, attempt: str) -> Path:

@@ -33,12 +33,12 @@ GRACE_S = 30.0  # between SIGTERM and SIGKILL where launch.json doesn't say; Slu
 # what the backend handed out is not the job's to change
 BACKENDS_OWN = ("CHIPWISE_CHIP_IDS", "CUDA_VISIBLE_DEVICES", "TPU_VISIBLE_CHIPS")
 ALIVE = "alive"  # locked in an attempt's folder while its shim lives
-PATIENCE_S = 600.0  # for which it tries to write the end: disks are made room on by people
-LOCK_TRIES = 100  # over five seconds; those who look hold it for microseconds
+PATIENCE_S = 600.0  # for which it tries to write the end: people free space on disks
+LOCK_TRIES = 100  # over five seconds; those who check hold it for microseconds
 LOCK = "CHIPWISE_LOCK_FD"  # a lock of the backend's that this process holds until the claim is made
 
 
-def whole(path: str, value: dict[str, Any], replace: bool = True) -> None:
+def atomic_write(path: str, value: dict[str, Any], replace: bool = True) -> None:
     """Write a file that is whole or absent; without `replace`, FileExistsError if it is there."""
     draft = f"{path}.{socket.gethostname()}.{os.getpid()}"
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -50,7 +50,7 @@ def whole(path: str, value: dict[str, Any], replace: bool = True) -> None:
         if replace:
             os.replace(draft, path)
         else:
-            made(draft, path)
+            link_new(draft, path)
     finally:
         if os.path.exists(draft):
             os.unlink(draft)
@@ -64,7 +64,7 @@ def whole(path: str, value: dict[str, Any], replace: bool = True) -> None:
         os.close(folder)
 
 
-def made(draft: str, path: str) -> None:
+def link_new(draft: str, path: str) -> None:
     """Give a file its name, unless another has it: atomic, with its contents, also on NFS."""
     try:
         os.link(draft, path)
@@ -82,53 +82,53 @@ def read(path: str) -> dict[str, Any] | None:
     """A JSON object; None where there is no such file."""
     try:
         with open(path, "rb") as file:
-            found = json.loads(file.read().decode("utf-8"))
+            document = json.loads(file.read().decode("utf-8"))
     except FileNotFoundError:
         return None
     except (ValueError, UnicodeDecodeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def myself() -> dict[str, Any]:
     """This process so that no other is taken for it: pid, start in ticks since boot, boot, host."""
-    found: dict[str, Any] = {"pid": os.getpid(), "host": socket.gethostname()}
+    process: dict[str, Any] = {"pid": os.getpid(), "host": socket.gethostname()}
     try:
         with open("/proc/self/stat", "rb") as file:
-            found["start"] = int(file.read().rpartition(b")")[2].split()[19])
+            process["start"] = int(file.read().rpartition(b")")[2].split()[19])
         with open("/proc/sys/kernel/random/boot_id") as file:
-            found["boot"] = file.read().strip()
-        found["space"] = os.readlink("/proc/self/ns/pid")  # a pid is one of its own name space, as containers have
+            process["boot"] = file.read().strip()
+        process["space"] = os.readlink("/proc/self/ns/pid")  # a pid is one of its own name space, as containers have
     except (OSError, ValueError, IndexError):  # no /proc: the backend itself must know whether it runs
         pass
-    return found
+    return process
 
 
 def claim(folder: str, by: str) -> dict[str, Any] | bool:
     """Make the claim. True: run it; an `end` of one's own: it has ended already; False: another has it."""
     path, now = os.path.join(folder, "claim"), time.time()
-    told = {"pool": os.environ.get("CHIPWISE_POOL", ""), "chips": os.environ.get("CHIPWISE_CHIP_IDS", "")}
-    mine = dict(myself(), by=by, at=now, restarts=0, **told)
+    placement = {"pool": os.environ.get("CHIPWISE_POOL", ""), "chips": os.environ.get("CHIPWISE_CHIP_IDS", "")}
+    mine = dict(myself(), by=by, at=now, restarts=0, **placement)
     try:
-        whole(path, mine, replace=False)
+        atomic_write(path, mine, replace=False)
         return True
     except FileExistsError:
         pass
-    found = read(path) or {}
-    if found.get("by") != by:
+    existing = read(path) or {}
+    if existing.get("by") != by:
         return False
     end = read(os.path.join(folder, "end"))
     if end is not None and not (end.get("exit_code") and (end.get("told") or end["exit_code"] > BY_SIGNAL)):
         return end
     if os.environ.get("CHIPWISE_ONCE"):
         return {"exit_code": ONCE}
-    whole(path, dict(mine, restarts=int(found.get("restarts", 0)) + 1))
+    atomic_write(path, dict(mine, restarts=int(existing.get("restarts", 0)) + 1))
     if end is not None:
         os.unlink(os.path.join(folder, "end"))
     return True
 
 
-def held(folder: str) -> None:
+def hold_lock(folder: str) -> None:
     """Hold a lock for as long as this process lives: whoever can't see its pid can still tell that it does."""
     try:
         lock = os.open(os.path.join(folder, ALIVE), os.O_RDWR | os.O_CREAT, 0o644)
@@ -137,7 +137,7 @@ def held(folder: str) -> None:
     for _ in range(LOCK_TRIES):
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # someone looks at it just now
+        except BlockingIOError:  # someone checks it just now
             time.sleep(0.05)
         except OSError:  # a file system without locks
             return None
@@ -146,8 +146,8 @@ def held(folder: str) -> None:
 
 def mine_still(folder: str, by: str) -> bool:
     """Whether the claim is this process's: its backend may have given up this node and started the job on another."""
-    found, me = read(os.path.join(folder, "claim")) or {}, myself()
-    return found.get("by") == by and all(found.get(key) == me[key] for key in ("pid", "host"))
+    claim_now, me = read(os.path.join(folder, "claim")) or {}, myself()
+    return claim_now.get("by") == by and all(claim_now.get(key) == me[key] for key in ("pid", "host"))
 
 
 def octets(words: list[str]) -> list[bytes]:
@@ -157,14 +157,14 @@ def octets(words: list[str]) -> list[bytes]:
 
 def variables(launch: dict[str, Any]) -> dict[bytes, bytes]:
     """The program's environment: this process's, then the launch's, then what the backend handed out."""
-    found = dict(os.environb)
-    found.pop(LOCK.encode(), None)
-    own = {octets([k])[0]: octets([v])[0] for k, v in launch["environment"].items()}
+    environment = dict(os.environb)
+    environment.pop(LOCK.encode(), None)
+    declared = {octets([k])[0]: octets([v])[0] for k, v in launch["environment"].items()}
     fixed = {k.encode(): os.environb[k.encode()] for k in BACKENDS_OWN if k in os.environ}
     fixed[b"CHIPWISE_ATTEMPT"] = octets([launch["attempt"]])[0]  # by which what a program leaves behind is found
-    found.update(own)
-    found.update(fixed)
-    return found
+    environment.update(declared)
+    environment.update(fixed)
+    return environment
 
 
 class Program:
@@ -172,16 +172,16 @@ class Program:
 
     def __init__(self, launch: dict[str, Any]) -> None:
         self.launch, self.output = launch, -1
-        self.pid, self.told, self.why = 0, 0, ""
+        self.pid, self.stop_signal, self.why = 0, 0, ""
         self.grace = float(launch.get("grace") or GRACE_S)
-        signal.signal(signal.SIGALRM, self.rung)
+        signal.signal(signal.SIGALRM, self.on_alarm)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self.asked)
+            signal.signal(number, self.on_stop)
 
     def tell(self, number: int, why: str) -> None:
         """Hand a signal on; SIGKILL follows after the grace."""
-        if not self.told:
-            self.told, self.why = number, why
+        if not self.stop_signal:
+            self.stop_signal, self.why = number, why
             signal.setitimer(signal.ITIMER_REAL, max(self.grace, 0.001))
         self.send(number)
 
@@ -191,13 +191,13 @@ class Program:
             with suppress(ProcessLookupError, PermissionError):  # it has ended; macOS says it the second way
                 os.killpg(self.pid, number)
 
-    def asked(self, number: int, frame: FrameType | None) -> None:
+    def on_stop(self, number: int, frame: FrameType | None) -> None:
         """Handler of SIGTERM and SIGINT."""
         self.tell(number, f"told to stop by signal {number}")
 
-    def rung(self, number: int, frame: FrameType | None) -> None:
+    def on_alarm(self, number: int, frame: FrameType | None) -> None:
         """Handler of the alarm: the time limit, then the end of the grace."""
-        if self.told:
+        if self.stop_signal:
             self.send(signal.SIGKILL)
             signal.setitimer(signal.ITIMER_REAL, 1.0)  # until nothing is left
         else:
@@ -205,37 +205,37 @@ class Program:
 
     def start(self) -> tuple[int, str] | None:
         """Start it; the error's (status, words) if that can't be."""
-        held = {signal.SIGTERM, signal.SIGINT, signal.SIGALRM}
+        blocked = {signal.SIGTERM, signal.SIGINT, signal.SIGALRM}
         argv, environment = octets(self.launch["argv"]), variables(self.launch)
         reader, writer = os.pipe()
-        signal.pthread_sigmask(signal.SIG_BLOCK, held)  # whoever tells it to stop finds it started, or not at all
-        if self.told:
-            return BY_SIGNAL + self.told, ""
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)  # whoever tells it to stop finds it started, or not at all
+        if self.stop_signal:
+            return BY_SIGNAL + self.stop_signal, ""
         if self.launch.get("time_limit"):
             signal.setitimer(signal.ITIMER_REAL, float(self.launch["time_limit"]))
         self.pid = os.fork()
         if not self.pid:
-            self._become(argv, environment, writer, held)
+            self._become(argv, environment, writer, blocked)
         with suppress(OSError):  # it has done so itself, or has ended
             os.setpgid(self.pid, self.pid)
         os.close(writer)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
-        said = b""
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
+        error = b""
         while True:
             part = os.read(reader, 4096)
             if not part:
                 break
-            said += part
+            error += part
         os.close(reader)
-        if said:
+        if error:
             os.waitpid(self.pid, 0)
             self.pid = 0
-            number, _, words = said.decode("utf-8", "replace").partition(" ")
+            number, _, words = error.decode("utf-8", "replace").partition(" ")
             return int(number), words
         return None
 
     def _become(
-        self, argv: list[bytes], environment: dict[bytes, bytes], writer: int, held: set[signal.Signals]
+        self, argv: list[bytes], environment: dict[bytes, bytes], writer: int, blocked: set[signal.Signals]
     ) -> None:
         try:
             os.setpgid(0, 0)
@@ -244,9 +244,9 @@ class Program:
             os.dup2(self.output, 1)
             os.dup2(self.output, 2)
             os.chdir(self.launch["cwd"])
-            for number in held | {signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE)}:
+            for number in blocked | {signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE)}:
                 signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
             os.execvpe(argv[0], argv, environment)
         except BaseException as error:
             status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED
@@ -275,13 +275,13 @@ def run(folder: str, by: str, program: Program) -> int:
         "exit_code": status,
         "started": started,
         "ended": time.time(),
-        "told": program.told,
+        "told": program.stop_signal,
         "reason": program.why or reason,
     }
     until = time.monotonic() + PATIENCE_S
     while mine_still(folder, by):
         try:
-            whole(os.path.join(folder, "end"), end)
+            atomic_write(os.path.join(folder, "end"), end)
             break
         except OSError:  # a full disk, a server that is away: without its end, work that is done is done again
             if time.monotonic() > until:
@@ -312,7 +312,7 @@ def main(arguments: list[str]) -> int:
         return TAKEN
     if mine is not True:
         return int(mine.get("exit_code", UNREADABLE))
-    held(folder)
+    hold_lock(folder)
     return run(folder, by, program)
 
 

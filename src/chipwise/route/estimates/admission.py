@@ -1,4 +1,4 @@
-"""Whether a job is taken at all: refused with the reason per pool, or admitted with warnings."""
+"""Admission control: a job is refused with the reason per pool, or admitted with warnings."""
 
 from __future__ import annotations
 

@@ -47,10 +47,10 @@ def check_program(
     except InputError as e:
         raise e.under(f"variants.{variant.name}.program") from None
     jobs = [Job(spec, target, options_of(variant.flags)) for spec in specs]
-    found = _outcome(jobs, acc, compiles, progress)
-    if found is None:
+    checked = _outcome(jobs, acc, compiles, progress)
+    if checked is None:
         return Checked(note=f"{shown(variant.program)} was not checked for {acc}")
-    job, outcome = found
+    job, outcome = checked
     row = _accepted(Question(acc, job), job, outcome, calibration, shown(variant.program))
     if row is None:
         return Checked(note=f"not checked: {outcome.reason}" if isinstance(outcome, Refused) else "")
@@ -68,14 +68,14 @@ def check_reference(
         job = training_job(p.workload, acc, p.layout, options=options_of(variant.flags))
     except (Refusal, InputError) as error:
         return Checked(note=f"not checked: {error}" if compiles else "")
-    found = _outcome([job], acc, compiles, progress)
-    if found is None:
+    checked = _outcome([job], acc, compiles, progress)
+    if checked is None:
         return Checked()
-    row = _accepted(Question(acc, job, str(p.layout), p.workload), job, found[1], calibration, p.workload.name)
+    row = _accepted(Question(acc, job, str(p.layout), p.workload), job, checked[1], calibration, p.workload.name)
     if row is None:
-        return Checked(note=f"not checked: {found[1].reason}" if isinstance(found[1], Refused) else "")
+        return Checked(note=f"not checked: {checked[1].reason}" if isinstance(checked[1], Refused) else "")
     if acc.chip.family == "tpu":
-        return Checked(compiled_prediction(p, found[1], calibration).step, "compiled")
+        return Checked(compiled_prediction(p, checked[1], calibration).step, "compiled")
     return Checked(note="compiles and fits")
 
 
@@ -127,14 +127,14 @@ def _specs(program: str) -> list[Spec]:
     """The ways in which `chipwise check` may have been told of a program: beside its file, or from this folder."""
     module, _, function = program.rpartition(":")
     here = Path.cwd()
-    ways: list[tuple[str, Path]] = [(program, here)]
+    sources: list[tuple[str, Path]] = [(program, here)]
     file = Path(module)
     if file.suffix == ".py" and file.is_absolute():
-        ways.insert(0, (f"{file.name}:{function}", file.parent))
+        sources.insert(0, (f"{file.name}:{function}", file.parent))
         if file.is_relative_to(here):
-            ways.insert(1, (f"{file.relative_to(here)}:{function}", here))
-    found = [program_spec(text, folder) for text, folder in ways]
-    specs = [spec for spec in found if spec is not None]
+            sources.insert(1, (f"{file.relative_to(here)}:{function}", here))
+    candidates = [program_spec(text, folder) for text, folder in sources]
+    specs = [spec for spec in candidates if spec is not None]
     if not specs:
         raise InputError("program", program, "file.py:function, package.module:function or an exported file")
     return specs

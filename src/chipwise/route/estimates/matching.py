@@ -1,4 +1,4 @@
-"""Whether a variant may run in a pool at all, before anything is timed; and which given estimate counts there."""
+"""Feasibility of a variant in a pool, before anything is timed; and which declared runtime counts there."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from chipwise.catalog.economics import Economics, sites
 from chipwise.errors import Refusal
 from chipwise.route.job import Data, DeclaredRuntime, Job, Variant
 from chipwise.route.pool import Pool
-from chipwise.route.secret import may_be_handed
+from chipwise.route.secret import check_secrets
 from chipwise.units import GIGA, format_bytes
 
 
-def held(job: Job, variant: Variant, pool: Pool, launched: bool = True) -> tuple[int, str]:
+def chips_taken(job: Job, variant: Variant, pool: Pool, launched: bool = True) -> tuple[int, str]:
     """Chips and topology that a variant takes in a pool; a `Refusal` where it may not or can't run there.
 
     `launched`: it is to run and not only to be simulated, which needs an image on some backends, and its secrets.
     """
-    c = job.constraints
+    constraints = job.constraints
     if variant.on and pool.chip not in variant.on:
         raise Refusal(f"the variant runs on {', '.join(sorted(variant.on))} alone")
     if launched and pool.backend == "kubernetes" and not variant.image:
         raise Refusal("the variant has no image, and Kubernetes runs nothing else", f"variants.{variant.name}.image")
     for what, allowed, here in (
-        ("chips", c.chips, pool.chip),
-        ("pools", c.pools, pool.name),
-        ("regions", c.regions, pool.region),
+        ("chips", constraints.chips, pool.chip),
+        ("pools", constraints.pools, pool.name),
+        ("regions", constraints.regions, pool.region),
     ):
         if allowed and here not in allowed:
             raise Refusal(
                 f"constraints.{what} allow {', '.join(sorted(allowed))} alone"
                 + ("" if here else "; the pool names none")
             )
-    if pool.spot and not c.spot:
+    if pool.spot and not constraints.spot:
         raise Refusal("constraints allow no spot chips")
     if launched:
-        may_be_handed(pool, variant.secrets)
-    taken = pool.takes(variant.chips)
-    if taken is None:
+        check_secrets(pool, variant.secrets)
+    shape = pool.takes(variant.chips)
+    if shape is None:
         most = max((n for n, _ in pool.shapes), default=pool.count)
-        where = " in one slice" if pool.shapes else ""
-        raise Refusal(f"{variant.chips} chips don't fit: the pool has {most}{where}")
-    watts = taken[0] * pool.watts_chip
+        scope = " in one slice" if pool.shapes else ""
+        raise Refusal(f"{variant.chips} chips don't fit: the pool has {most}{scope}")
+    watts = shape[0] * pool.watts_chip
     if watts > pool.power_cap:
-        raise Refusal(f"{taken[0]} chips draw {watts / 1000:.1f} kW, the pool may draw {pool.power_cap / 1000:.1f} kW")
-    return taken
+        raise Refusal(f"{shape[0]} chips draw {watts / 1000:.1f} kW, the pool may draw {pool.power_cap / 1000:.1f} kW")
+    return shape
 
 
-def moved(data: Data | None, pool: Pool, know: Economics) -> tuple[float, str]:
+def moving_cost(data: Data | None, pool: Pool, know: Economics) -> tuple[float, str]:
     """US dollars for moving a job's data to a pool, and that in words; a `Refusal` where they must stay."""
     if data is None or pool.region in data.regions:
         return 0.0, ""
@@ -63,9 +63,9 @@ def moved(data: Data | None, pool: Pool, know: Economics) -> tuple[float, str]:
     )
 
 
-def given_for(job: Job, pool: Pool) -> DeclaredRuntime | None:
-    """What the owner says of a place: of the pool, else of its chip, else of its family."""
-    said = {given.on: given for given in job.given}
+def declared_runtime(job: Job, pool: Pool) -> DeclaredRuntime | None:
+    """The runtime that the owner declares: of the pool, else of its chip, else of its family."""
+    declared = {given.on: given for given in job.given}
     aliases = {pool.chip, *(load().chips[pool.chip].aliases if pool.chip in load().chips else ())}
-    by_chip = next((said[name] for name in said if name.lower() in aliases), None)
-    return said.get(pool.name) or by_chip or said.get(pool.family)
+    by_chip = next((declared[name] for name in declared if name.lower() in aliases), None)
+    return declared.get(pool.name) or by_chip or declared.get(pool.family)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from chipwise.catalog.economics import Economics, economics
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
-from chipwise.route.estimates.matching import given_for, held, moved
+from chipwise.route.estimates.matching import chips_taken, declared_runtime, moving_cost
 from chipwise.route.estimates.predicted import Predicted, Predictor, Progress
 from chipwise.route.estimates.stretch import stretched
 from chipwise.route.job import Job, Variant
@@ -28,7 +28,7 @@ class Estimator:
 
     def options(self, job: Job, pools: Sequence[Pool]) -> tuple[list[Option], list[Infeasible]]:
         """The ways to run a job, in the order of its variants, and those that can't be with why."""
-        found: list[Option] = []
+        feasible: list[Option] = []
         families = {variant.family for variant in job.variants}
         unable = [
             Infeasible(
@@ -45,14 +45,14 @@ class Estimator:
                 if pool.family != variant.family:
                     continue
                 try:
-                    found.append(self._option(job, variant, pool))
+                    feasible.append(self._option(job, variant, pool))
                 except Refusal as refusal:
                     unable.append(Infeasible(pool.name, variant.name, refusal.reason, refusal.unlock))
-        return found, unable
+        return feasible, unable
 
     def _option(self, job: Job, variant: Variant, pool: Pool) -> Option:
-        chips, topology = held(job, variant, pool, self.launched)
-        usd_once, moving = moved(job.constraints.data, pool, self.know)
+        chips, topology = chips_taken(job, variant, pool, self.launched)
+        usd_once, moving = moving_cost(job.constraints.data, pool, self.know)
         work = self._work(job, variant, pool, chips, topology)
         run = stretched(work.seconds, pool, chips, job.checkpoint, work.write_s, self.know)
         if run.seconds is None:
@@ -68,7 +68,7 @@ class Estimator:
         late = "" if run.seconds.high <= pool.max_seconds else "may pass the pool's longest run"
         usd_hour = chips * pool.usd_per_chip_hour
         watts = chips * pool.watts_chip * work.share if work.watts is None else work.watts
-        said = (work.note, run.note, moving, late, _dear(job, run.seconds, usd_hour, usd_once))
+        notes = (work.note, run.note, moving, late, _over_budget(job, run.seconds, usd_hour, usd_once))
         return Option(
             pool.name,
             variant.name,
@@ -79,35 +79,35 @@ class Estimator:
             watts,
             work.layout or variant.layout,
             usd_once,
-            "; ".join(part for part in said if part),
+            "; ".join(part for part in notes if part),
         )
 
     def _work(self, job: Job, variant: Variant, pool: Pool, chips: int, topology: str) -> Predicted:
         """What the job takes without interruptions: as given where something is, else as predicted."""
-        given = given_for(job, pool)
+        given = declared_runtime(job, pool)
         if given is not None:
             return Predicted(given.seconds, watts=given.watts, note=f"given for {given.on}")
         if not job.workload:
-            said = ", ".join(each.on for each in job.given)
+            names_declared = ", ".join(declared.on for declared in job.given)
             names = list(dict.fromkeys((pool.name, pool.chip, pool.family)))
             raise Refusal(
                 f"no estimate for {', '.join(names[:-1])}{' or ' if names[1:] else ''}{names[-1]} "
-                f"(there are some for {said})",
-                _meant(job, names) or "an estimate of its own, or a workload to predict",
+                f"(there are some for {names_declared})",
+                _near_name(job, names) or "an estimate of its own, or a workload to predict",
             )
         return self.predictor.predicted(job, variant, pool, chips, topology)
 
 
-def _meant(job: Job, names: Sequence[str]) -> str:
+def _near_name(job: Job, names: Sequence[str]) -> str:
     """A name of an estimate that is nearly one of a pool's; empty where none is."""
-    for each in job.given:
-        near = get_close_matches(each.on.lower(), names, n=1, cutoff=0.75)  # h1000 is h100, and not h200
+    for declared in job.given:
+        near = get_close_matches(declared.on.lower(), names, n=1, cutoff=0.75)  # h1000 is h100, and not h200
         if near:
-            return f"{near[0]} in place of {each.on}?"
+            return f"{near[0]} in place of {declared.on}?"
     return ""
 
 
-def _dear(job: Job, seconds: Estimate, usd_hour: float, usd_once: float) -> str:
+def _over_budget(job: Job, seconds: Estimate, usd_hour: float, usd_once: float) -> str:
     usd = usd_hour * seconds.value / HOUR + usd_once
     return f"over the budget of ${job.budget:,.2f}" if usd > job.budget else ""
 
@@ -117,7 +117,7 @@ def estimator(check: bool = False, progress: Progress | None = None) -> Estimato
     return Estimator(predictor=Predictor(check=check, progress=progress), launched=True)
 
 
-_usual: list[Estimator] = []
+_default: list[Estimator] = []
 
 
 def options(job: Job, pools: Sequence[Pool], using: Estimator | None = None) -> tuple[list[Option], list[Infeasible]]:
@@ -130,7 +130,7 @@ def options(job: Job, pools: Sequence[Pool], using: Estimator | None = None) -> 
     ('here', 1, ['v5e'])
     """
     if using is None:
-        if not _usual:
-            _usual.append(estimator())
-        using = _usual[0]
+        if not _default:
+            _default.append(estimator())
+        using = _default[0]
     return using.options(job, pools)

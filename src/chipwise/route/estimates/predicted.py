@@ -1,4 +1,4 @@
-"""What a job's workload takes on the chips of a pool, by the predictor; each question is asked once."""
+"""The prediction of a job's workload on the chips of a pool, cached by workload, chips and layout."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Predictor:
     check: bool = False
     progress: Progress | None = None
     today: date = field(default_factory=date.today)
-    known: dict[Any, Predicted | Refusal] = field(default_factory=dict)
+    cache: dict[Any, Predicted | Refusal] = field(default_factory=dict)
 
     def predicted(self, job: Job, variant: Variant, pool: Pool, chips: int, topology: str) -> Predicted:
         """The prediction, or a `Refusal`."""
@@ -69,16 +69,16 @@ class Predictor:
             variant.program,
             variant.flags,
             variant.name if variant.layout or variant.program else "",
-        )  # which is said of what can't be used
-        if key not in self.known:
+        )  # named in the refusal
+        if key not in self.cache:
             try:
-                self.known[key] = self._predicted(job, variant, pool, topology)
+                self.cache[key] = self._predicted(job, variant, pool, topology)
             except Refusal as refusal:
-                self.known[key] = refusal
-        found = self.known[key]
-        if isinstance(found, Refusal):
-            raise type(found)(found.reason, found.unlock)
-        return found
+                self.cache[key] = refusal
+        outcome = self.cache[key]
+        if isinstance(outcome, Refusal):
+            raise type(outcome)(outcome.reason, outcome.unlock)
+        return outcome
 
     def _predicted(self, job: Job, variant: Variant, pool: Pool, topology: str) -> Predicted:
         acc = accelerators(pool, variant.chips, topology)
@@ -86,15 +86,15 @@ class Predictor:
         if isinstance(workload, ServingWorkload):
             return self._served(workload, acc)
         p = self._trained(workload, acc, variant)
-        found = (
+        check = (
             check_program(variant, acc, self.calibration, self.check, self.progress)
             if variant.program
             else (check_reference(p, variant, self.calibration, self.check, self.progress))
         )
-        said = [found.note, _slice(variant, acc)]
+        notes = [check.note, _slice(variant, acc)]
         duration, share = p.duration, p.watts / watts(acc.chip, 1.0)
-        if found.step is not None:
-            duration = found.step.scaled(workload.train.steps)
+        if check.step is not None:
+            duration = check.step.scaled(workload.train.steps)
         hosts = max(1, ceil(acc.count / acc.chip.fabric.host_chips))
         rates = (self.know.value(f"checkpoint_gb_s_{what}", pool.cloud or "owned") * GIGA for what in ("node", "all"))
         return Predicted(
@@ -102,7 +102,7 @@ class Predictor:
             str(p.layout),
             write_seconds(state(workload).total, hosts, *rates),
             share,
-            note="; ".join(part for part in said if part),
+            note="; ".join(part for part in notes if part),
         )
 
     def _trained(self, workload: Workload, acc: Accelerators, variant: Variant) -> Prediction:
@@ -132,7 +132,7 @@ class Predictor:
         return p
 
     def _served(self, workload: ServingWorkload, acc: Accelerators) -> Predicted:
-        """An offline job on as many backends as the chips hold."""
+        """An offline job on as many replicas as the chips hold."""
         from chipwise.compare.decision import Refused
         from chipwise.compare.serving.comparer import ServingComparer
         from chipwise.compare.terms import Candidate, Terms

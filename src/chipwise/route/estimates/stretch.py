@@ -1,4 +1,4 @@
-"""How failures and interruptions stretch a run in a pool: exact in expectation, with a tail for its high end."""
+"""Expected run time with failures and interruptions: exact in expectation, a Poisson tail for its high end."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def stretched(
     units = max(1, ceil(chips / pool.unit)) if not pool.shapes else 1
     failing = 0.0 if pool.family == "cpu" else know.value("failure_chip_hour", pool.cloud or "owned") * chips
     rate = failing + pool.interruptions * units
-    keeps = checkpoint.restartable and checkpoint.every < inf
-    write = write_s if keeps else 0.0
+    saves = checkpoint.restartable and checkpoint.every < inf
+    write = write_s if saves else 0.0
     hazard = Hazard(HOUR / rate if rate > 0 else inf, write, checkpoint.restart)
-    values = [expected(end, hazard, checkpoint.every if keeps else end).billed_s for end in (work.value, work.high)]
+    values = [expected(end, hazard, checkpoint.every if saves else end).billed_s for end in (work.value, work.high)]
     if inf in values or values[1] / hazard.mean_s > MOST_STOPS:
         return Stretched(None, "")
-    written = segments(work.low, checkpoint.every) * write if keeps else 0.0
+    written = segments(work.low, checkpoint.every) * write if saves else 0.0
     stops = _quantile(work.high / hazard.mean_s)
-    each = (min(checkpoint.every, work.high) if keeps else work.high) / 2 + checkpoint.restart
-    high = work.high + (segments(work.high, checkpoint.every) * write if keeps else 0.0) + stops * each
+    per_stop = (min(checkpoint.every, work.high) if saves else work.high) / 2 + checkpoint.restart
+    high = work.high + (segments(work.high, checkpoint.every) * write if saves else 0.0) + stops * per_stop
     value = max(values[0], work.low + written)
     seconds = Estimate(value, min(work.low + written, value), max(high, values[1]), work.evidence, work.because)
-    return Stretched(seconds, _note(work, seconds, rate, chips, pool, keeps))
+    return Stretched(seconds, _note(work, seconds, rate, chips, pool, saves))
 
 
 def _quantile(mean: float) -> int:
@@ -67,9 +67,9 @@ def _quantile(mean: float) -> int:
     return n
 
 
-def _note(work: Estimate, seconds: Estimate, rate: float, chips: int, pool: Pool, keeps: bool) -> str:
+def _note(work: Estimate, seconds: Estimate, rate: float, chips: int, pool: Pool, saves: bool) -> str:
     if seconds.value < work.value * 1.005:
         return ""
     what = "failures and spot interruptions" if pool.interruptions else "failures"
-    how = "its checkpoints" if keeps else "starting over"
+    how = "its checkpoints" if saves else "starting over"
     return f"{seconds.value / work.value:.2f}x for {what} ({rate:.2g} an hour), with {how}"

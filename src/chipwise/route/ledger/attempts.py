@@ -9,7 +9,7 @@ from typing import Any
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger.codec import decode, encode, storable
-from chipwise.route.ledger.database import Database
+from chipwise.route.ledger.database import Database, Row
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import (
     CANCELLED,
@@ -24,10 +24,10 @@ from chipwise.route.ledger.records import (
     AttemptRow,
 )
 from chipwise.route.ledger.rows import ATTEMPT, attempt_of, job_number, next_id, note, notes, stamp, text_of
-from chipwise.route.ledger.states import FURTHEST_S, STOPS, come, step_after, step_attempt, step_job
+from chipwise.route.ledger.schema import SQL_UNDER_WAY
+from chipwise.route.ledger.states import FURTHEST_S, STOPS, is_due, step_after, step_attempt, step_job
 from chipwise.route.option import Option
 
-_IN = "(" + ", ".join(f"'{s}'" for s in sorted(UNDER_WAY)) + ")"
 _AT_ONCE = 500  # values of one query: SQLite takes 999 at the least
 _FAILED = frozenset({"failed", "lost", "refused"})  # ends after which another option is tried first
 
@@ -40,35 +40,35 @@ def decide(
     decisions: Sequence[Decision],
     now: float,
     lease: float,
-    room: Mapping[str, int],
+    capacity: Mapping[str, int],
 ) -> list[AttemptRow]:
     """Carry decisions into the ledger as far as they still hold; the attempts that are now intended."""
     held: dict[str, int] = {
         pool: int(chips)
-        for pool, chips in db.all(f"SELECT pool, sum(chips) FROM attempts WHERE state IN {_IN} GROUP BY pool")
+        for pool, chips in db.all(f"SELECT pool, sum(chips) FROM attempts WHERE state IN {SQL_UNDER_WAY} GROUP BY pool")
     }
-    closed = {name for (name,) in db.all("SELECT name FROM pools WHERE drained = 1")}
+    drained = {name for (name,) in db.all("SELECT name FROM pools WHERE drained = 1")}
     begun: list[AttemptRow] = []
     written: list[tuple[Any, ...]] = []
-    when = stamp(db, now)
-    waiting = _waiting(db, [job_number(decision.job) for decision in decisions])
+    changed = stamp(db, now)
+    pending = _pending(db, [job_number(decision.job) for decision in decisions])
     for decision in decisions:
-        kept, pool = False, storable(decision.pool)
-        if decision.kind == "start" and decision.job in waiting and pool not in closed:
+        carried_out, pool = False, storable(decision.pool)
+        if decision.kind == "start" and decision.job in pending and pool not in drained:
             option = _startable(
-                db, decision, come(waiting[decision.job][0], now), room.get(decision.pool, 0) - held.get(pool, 0)
+                db, decision, is_due(pending[decision.job][0], now), capacity.get(decision.pool, 0) - held.get(pool, 0)
             )
             if option is not None:
-                del waiting[decision.job]
+                del pending[decision.job]
                 held[pool] = held.get(pool, 0) + option.chips
-                begun.append(_begin(db, uid, router, decision, option, now, when, lease))
-                kept = True
+                begun.append(_begin(db, uid, router, decision, option, now, changed, lease))
+                carried_out = True
         elif decision.kind == "stop":
-            kept = _stop_for(db, decision, now)
-        elif decision.kind == "wait" and decision.job in waiting:
-            _, reason, waits_for = waiting[decision.job]
-            kept = _wait(db, decision, pool, reason, waits_for)
-        if kept:
+            carried_out = _stop_for(db, decision, now)
+        elif decision.kind == "wait" and decision.job in pending:
+            _, reason, waits_for = pending[decision.job]
+            carried_out = _wait(db, decision, pool, reason, waits_for)
+        if carried_out:
             written.append(
                 (now, job_number(decision.job), policy, router, decision.kind, pool, encode(decision, Decision))
             )
@@ -91,39 +91,29 @@ def decide(
     return begun
 
 
-def _waiting(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
+def _pending(db: Database, jobs: Sequence[int]) -> dict[str, list[Any]]:
     """Of these jobs those that wait: until when, why, and for which pool."""
-    found: dict[str, list[Any]] = {}
-    for i in range(0, len(jobs), _AT_ONCE):
-        some = jobs[i : i + _AT_ONCE]
-        found |= {
-            str(job): rest
-            for job, *rest in db.all(
-                "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'pending' AND "
-                f"id IN ({', '.join('?' * len(some))})",
-                *some,
-            )
-        }
-    return found
+    sql = "SELECT id, not_before, reason, waits_for FROM jobs WHERE state = 'pending' AND id IN ({ids})"
+    return {str(job): rest for job, *rest in _in_batches(db, sql, jobs)}
 
 
-def _startable(db: Database, decision: Decision, due: bool, room: int) -> Option | None:
-    """The option to start, if its pending job is due and there is room for it."""
-    found = db.one("SELECT options FROM jobs WHERE id = ?", job_number(decision.job)) if due and room > 0 else None
-    if found is None:
+def _startable(db: Database, decision: Decision, due: bool, free: int) -> Option | None:
+    """The option to start, if its pending job is due and enough chips are free."""
+    row = db.one("SELECT options FROM jobs WHERE id = ?", job_number(decision.job)) if due and free > 0 else None
+    if row is None:
         return None
-    options = decode(tuple[Option, ...], found[0])
+    options = decode(tuple[Option, ...], row[0])
     option = next((o for o in options if (o.pool, o.variant) == (decision.pool, decision.variant)), None)
-    return option if option is not None and option.chips <= room else None
+    return option if option is not None and option.chips <= free else None
 
 
 def _begin(
-    db: Database, uid: str, router: str, decision: Decision, option: Option, now: float, when: float, lease: float
+    db: Database, uid: str, router: str, decision: Decision, option: Option, now: float, changed: float, lease: float
 ) -> AttemptRow:
     job = job_number(decision.job)
-    found = db.one("SELECT coalesce(max(number), 0) + 1 FROM attempts WHERE job_id = ?", job)
-    assert found is not None
-    number = int(found[0])
+    row_of_number = db.one("SELECT coalesce(max(number), 0) + 1 FROM attempts WHERE job_id = ?", job)
+    assert row_of_number is not None
+    number = int(row_of_number[0])
     row = AttemptRow(
         f"{uid}-{job}-{number}",
         str(job),
@@ -155,17 +145,19 @@ def _begin(
     db.run(
         "UPDATE jobs SET state = 'running', waits_for = NULL, reason = ?, changed = ? WHERE id = ?",
         text_of(decision.reason),
-        when,
+        changed,
         job,
     )
     return row
 
 
 def _stop_for(db: Database, decision: Decision, now: float) -> bool:
-    found = db.one(f"SELECT id, stop FROM attempts WHERE job_id = ? AND state IN {_IN}", job_number(decision.job))
-    if found is None or found[1]:
+    row = db.one(
+        f"SELECT id, stop FROM attempts WHERE job_id = ? AND state IN {SQL_UNDER_WAY}", job_number(decision.job)
+    )
+    if row is None or row[1]:
         return False  # it has ended, or is being stopped already
-    ask_stop(db, found[0], "preempt", now)
+    ask_stop(db, row[0], "preempt", now)
     return True
 
 
@@ -185,7 +177,7 @@ def take(db: Database, router: str, now: float, lease: float, pools: Sequence[st
     """The attempts that this router looks after from now on: its own, and those whose lease has run out."""
     only = "" if pools is None else f" AND pool IN ({', '.join('?' * len(pools)) or 'NULL'})"
     rows = db.all(
-        f"SELECT {ATTEMPT} FROM attempts WHERE state IN {_IN} AND (router = ? OR lease < ? OR lease > ?)"
+        f"SELECT {ATTEMPT} FROM attempts WHERE state IN {SQL_UNDER_WAY} AND (router = ? OR lease < ? OR lease > ?)"
         f"{only} ORDER BY job_id, number",
         router,
         now,
@@ -209,7 +201,7 @@ def mark_submitted(db: Database, attempt: str, backend_id: str, now: float) -> N
     """The backend has taken an attempt, under an id of its own."""
     row, backend_id = one(db, attempt), storable(backend_id)
     if row.state != INTENDED and row.backend_id == backend_id:
-        return  # said twice
+        return  # reported twice
     if row.state == RUNNING:  # submitted twice by routers, and the other runs: what the backend shows decides
         raise Conflict(f"attempt {attempt} runs as {row.backend_id}: it isn't submitted as {backend_id}")
     step_attempt(attempt, row.state, SUBMITTED)
@@ -220,12 +212,12 @@ def mark_submitted(db: Database, attempt: str, backend_id: str, now: float) -> N
     note(db, now, int(row.job_id), "submitted", f"{row.pool} knows it as {backend_id}", attempt)
 
 
-def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
+def observe(db: Database, attempt: str, status: AttemptStatus, now: float) -> None:
     """What the backend shows of an attempt that has not ended there."""
     row = one(db, attempt)
-    state = {PENDING: SUBMITTED, RUNNING: RUNNING}.get(what.state)
+    state = {PENDING: SUBMITTED, RUNNING: RUNNING}.get(status.state)
     if state is None:
-        raise Conflict(f"attempt {attempt} has ended on its backend ({what.state}): `end` it")
+        raise Conflict(f"attempt {attempt} has ended on its backend ({status.state}): `end` it")
     if row.state not in UNDER_WAY:
         raise Conflict(f"attempt {attempt} is {row.state}: it can't become {state}")
     if state != row.state:
@@ -233,12 +225,12 @@ def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
     after = replace(
         row,
         state=state,
-        backend_id=storable(what.backend_id) or row.backend_id,
+        backend_id=storable(status.backend_id) or row.backend_id,
         submitted=now if row.submitted is None else row.submitted,
-        started=what.started if what.started is not None else row.started or (now if state == RUNNING else None),
-        where=text_of(what.where) or row.where,
-        reason=text_of(what.reason),
-        restarts=max(what.restarts, row.restarts),
+        started=status.started if status.started is not None else row.started or (now if state == RUNNING else None),
+        where=text_of(status.where) or row.where,
+        reason=text_of(status.reason),
+        restarts=max(status.restarts, row.restarts),
     )
     if after == row:
         return
@@ -269,19 +261,19 @@ def seen(db: Database, attempt: str, what: AttemptStatus, now: float) -> None:
 
 def end(db: Database, attempt: str, how: AttemptEnd, now: float) -> bool:
     """End an attempt and give its job its next state; False where the attempt had ended so before."""
-    row, state, then = one(db, attempt), how.state, how.next
+    row, state, job_state = one(db, attempt), how.state, how.next
     if row.state == state:
         return False
-    found = db.one("SELECT state, cancel, done FROM jobs WHERE id = ?", int(row.job_id))
-    assert found is not None
-    if found[1] and state != SUCCEEDED:
-        then = CANCELLED
+    job = db.one("SELECT state, cancel, done FROM jobs WHERE id = ?", int(row.job_id))
+    assert job is not None
+    if job[1] and state != SUCCEEDED:
+        job_state = CANCELLED
     step_attempt(attempt, row.state, state)
-    step_after(attempt, state, then)
-    step_job(row.job_id, found[0], then)
+    step_after(attempt, state, job_state)
+    step_job(row.job_id, job[0], job_state)
     if not 0 <= how.spent < float("inf"):
         raise Conflict(f"attempt {attempt} can't have cost {how.spent}")
-    share = 1.0 if state == SUCCEEDED else max(found[2], min(max(how.done or 0.0, 0.0), 1.0))
+    share = 1.0 if state == SUCCEEDED else max(job[2], min(max(how.done or 0.0, 0.0), 1.0))
     db.run(
         "UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, reason = ?, spent = ?, stop = '' "
         "WHERE id = ?",
@@ -298,8 +290,8 @@ def end(db: Database, attempt: str, how: AttemptEnd, now: float) -> bool:
         "UPDATE jobs SET state = ?, reason = ?, done = ?, failures = failures + ?, failed_at = ?, "
         "waits_for = NULL, not_before = ?, cancel = 0, changed = ?, "
         "spent = (SELECT sum(spent) FROM attempts WHERE job_id = jobs.id) WHERE id = ?",
-        then,
-        "" if then == SUCCEEDED else text_of(how.reason),
+        job_state,
+        "" if job_state == SUCCEEDED else text_of(how.reason),
         share,
         int(state == FAILED),
         fault,
@@ -319,7 +311,7 @@ def end(db: Database, attempt: str, how: AttemptEnd, now: float) -> bool:
         spent=float(how.spent),
         done=share,
     )
-    note(db, now, int(row.job_id), then, how.reason if then == FAILED else "", attempt)
+    note(db, now, int(row.job_id), job_state, how.reason if job_state == FAILED else "", attempt)
     return True
 
 
@@ -339,26 +331,26 @@ def ask_stop(db: Database, attempt: str, why: str, now: float) -> None:
 
 def over_before(db: Database, attempts: Sequence[str], when: float) -> list[str]:
     """Of these attempts those that ended before a moment, and whose jobs were over by then."""
-    found: list[str] = []
-    for i in range(0, len(attempts), _AT_ONCE):
-        some = attempts[i : i + _AT_ONCE]
-        found += [
-            name
-            for (name,) in db.all(
-                f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {_IN} AND "
-                "ended < ? AND jobs.state IN ('succeeded', 'failed', 'cancelled') AND jobs.changed < ? AND "
-                f"attempts.id IN ({', '.join('?' * len(some))}) ORDER BY attempts.id",
-                when,
-                when,
-                *map(storable, some),
-            )
-        ]
-    return found
+    sql = (
+        f"SELECT attempts.id FROM attempts JOIN jobs ON jobs.id = job_id WHERE attempts.state NOT IN {SQL_UNDER_WAY} "
+        "AND ended < ? AND jobs.state IN ('succeeded', 'failed', 'cancelled') AND jobs.changed < ? AND "
+        "attempts.id IN ({ids}) ORDER BY attempts.id"
+    )
+    return [name for (name,) in _in_batches(db, sql, [*map(storable, attempts)], when, when)]
+
+
+def _in_batches(db: Database, sql: str, ids: Sequence[object], *values: object) -> list[Row]:
+    """The rows of a query about many ids, which stand for `{ids}`: so many at once as a database takes."""
+    rows: list[Row] = []
+    for i in range(0, len(ids), _AT_ONCE):
+        batch = ids[i : i + _AT_ONCE]
+        rows += db.all(sql.replace("{ids}", ", ".join("?" * len(batch))), *values, *batch)
+    return rows
 
 
 def one(db: Database, attempt: str) -> AttemptRow:
     """One attempt."""
-    found = db.one(f"SELECT {ATTEMPT} FROM attempts WHERE id = ?", attempt)
-    if found is None:
+    row = db.one(f"SELECT {ATTEMPT} FROM attempts WHERE id = ?", attempt)
+    if row is None:
         raise Conflict(f"attempt {attempt} is not in this ledger")
-    return attempt_of(found)
+    return attempt_of(row)

@@ -1,25 +1,24 @@
-"""Whether a ledger is sound: every rule that its transactions keep, looked at from outside."""
+"""Consistency check of a ledger: every rule that its transactions keep, checked from outside."""
 
 from __future__ import annotations
 
 from chipwise.route.ledger.database import Database
-
-_UNDER_WAY = "('intended', 'running', 'submitted')"
+from chipwise.route.ledger.schema import SQL_UNDER_WAY
 
 # a query that finds what should not be, and what to say of each row it finds: {0}, {1}, ... are its columns
 _RULES: tuple[tuple[str, str], ...] = (
     (
-        f"SELECT job_id, count(*) FROM attempts WHERE state IN {_UNDER_WAY} GROUP BY job_id HAVING count(*) > 1",
+        f"SELECT job_id, count(*) FROM attempts WHERE state IN {SQL_UNDER_WAY} GROUP BY job_id HAVING count(*) > 1",
         "job {0}: {1} attempts are under way at once",
     ),
     (
         f"""SELECT id FROM jobs WHERE state = 'running' AND NOT EXISTS
-         (SELECT 1 FROM attempts WHERE job_id = jobs.id AND state IN {_UNDER_WAY})""",
+         (SELECT 1 FROM attempts WHERE job_id = jobs.id AND state IN {SQL_UNDER_WAY})""",
         "job {0}: running without an attempt under way",
     ),
     (
         f"""SELECT jobs.id, jobs.state, attempts.id FROM jobs JOIN attempts ON job_id = jobs.id
-         WHERE jobs.state <> 'running' AND attempts.state IN {_UNDER_WAY}""",
+         WHERE jobs.state <> 'running' AND attempts.state IN {SQL_UNDER_WAY}""",
         "job {0}: {1}, with attempt {2} under way",
     ),
     (
@@ -57,15 +56,15 @@ _RULES: tuple[tuple[str, str], ...] = (
         "job {0}: {1}, with a cancellation still to carry out",
     ),
     (
-        f"SELECT id FROM attempts WHERE state IN {_UNDER_WAY} AND ended IS NOT NULL",
+        f"SELECT id FROM attempts WHERE state IN {SQL_UNDER_WAY} AND ended IS NOT NULL",
         "attempt {0}: under way, with a time at which it ended",
     ),
     (
-        f"SELECT id, state FROM attempts WHERE state NOT IN {_UNDER_WAY} AND ended IS NULL",
+        f"SELECT id, state FROM attempts WHERE state NOT IN {SQL_UNDER_WAY} AND ended IS NULL",
         "attempt {0}: {1}, without a time at which it ended",
     ),
     (
-        f"SELECT id, state, stop FROM attempts WHERE state NOT IN {_UNDER_WAY} AND stop <> ''",
+        f"SELECT id, state, stop FROM attempts WHERE state NOT IN {SQL_UNDER_WAY} AND stop <> ''",
         "attempt {0}: {1}, with a stop ({2}) still to carry out",
     ),
     (
@@ -97,7 +96,7 @@ _RULES: tuple[tuple[str, str], ...] = (
            HAVING count(events.id) <> 1""",
             f"attempt {{0}}: {{1}} events say that it was {kind}",
         )
-        for kind, where in (("intended", ""), ("ended", f"WHERE attempts.state NOT IN {_UNDER_WAY}"))
+        for kind, where in (("intended", ""), ("ended", f"WHERE attempts.state NOT IN {SQL_UNDER_WAY}"))
     ),
     (
         """SELECT jobs.id, count(events.id) FROM jobs LEFT JOIN events ON events.job_id = jobs.id AND kind = 'submitted'
@@ -127,8 +126,8 @@ _RULES: tuple[tuple[str, str], ...] = (
 
 def check(db: Database, uid: str) -> list[str]:
     """What is inconsistent, one line each."""
-    found = [text.format(*row) for sql, text in _RULES for row in db.all(sql)]
+    problems = [text.format(*row) for sql, text in _RULES for row in db.all(sql)]
     for name, job, number in db.all("SELECT id, job_id, number FROM attempts"):
         if name != f"{uid}-{job}-{number}":
-            found.append(f"attempt {name}: number {number} of job {job} of ledger {uid} has another id")
-    return found
+            problems.append(f"attempt {name}: number {number} of job {job} of ledger {uid} has another id")
+    return problems

@@ -9,24 +9,38 @@ from __future__ import annotations
 import json
 import math
 import types
-from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 _Step = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Direction:
+    """To JSON or from it: what becomes of records, sequences, plain types, and values whose type says nothing."""
+
+    record: Callable[[Any], _Step]
+    sequence: Callable[[Iterable[Any]], Any]
+    plain: Mapping[Any, _Step]
+    other: _Step
+
+
 _NUMBER = "$number"  # marks an infinity where the type does not say that a number is meant
 
 
 def encode(value: object, kind: Any = None) -> str:
     """A record, or several (`kind` says of what type), as JSON text."""
-    return json.dumps(_packer(kind or type(value))(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    declared: Any = kind or type(value)
+    return json.dumps(_converter(declared, _PACK)(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def decode(kind: type[T], text: str) -> T:
     """The record of that type which `encode` wrote."""
-    return _unpacker(kind)(json.loads(text))  # type: ignore[no-any-return]
+    declared: Any = kind
+    return _converter(declared, _UNPACK)(json.loads(text))  # type: ignore[no-any-return]
 
 
 def storable(text: str) -> str:
@@ -40,57 +54,27 @@ def storable(text: str) -> str:
     return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
-def _packer(kind: Any) -> _Step:
-    return _made_packer(kind)
-
-
 @cache
-def _made_packer(kind: Any) -> _Step:
+def _converter(kind: Any, direction: _Direction) -> _Step:
+    """What turns a value of a type into JSON, or back: one walk over the type, whichever the direction."""
     if is_dataclass(kind):
-        return _record_packer(kind)
+        return direction.record(kind)
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        step = _packer(next(a for a in inner if a is not type(None)))
+        step = _converter(next(a for a in inner if a is not type(None)), direction)
         return lambda v: None if v is None else step(v)
     if origin is tuple and inner[-1] is Ellipsis:
-        step = _packer(inner[0])
-        return lambda v: [step(x) for x in v]
+        step = _converter(inner[0], direction)
+        return lambda v: direction.sequence(map(step, v))
     if origin is tuple:
-        steps = [_packer(a) for a in inner]
-        return lambda v: [s(x) for s, x in zip(steps, v, strict=True)]
-    if origin is frozenset:
-        return sorted
-    plain: dict[Any, _Step] = {float: _pack_float, int: int, str: str, bool: bool}
-    return plain.get(kind, _pack_any)
-
-
-def _unpacker(kind: Any) -> _Step:
-    return _made_unpacker(kind)
-
-
-@cache
-def _made_unpacker(kind: Any) -> _Step:
-    if is_dataclass(kind):
-        return _record_unpacker(kind)
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        step = _unpacker(next(a for a in inner if a is not type(None)))
-        return lambda v: None if v is None else step(v)
-    if origin is tuple and inner[-1] is Ellipsis:
-        step = _unpacker(inner[0])
-        return lambda v: tuple(step(x) for x in v)
-    if origin is tuple:
-        steps = [_unpacker(a) for a in inner]
-        return lambda v: tuple(s(x) for s, x in zip(steps, v, strict=True))
-    if origin is frozenset:
-        return frozenset
-    plain: dict[Any, _Step] = {float: float, int: int, str: str, bool: bool}
-    return plain.get(kind, _unpack_any)
+        steps = [_converter(a, direction) for a in inner]
+        return lambda v: direction.sequence(s(x) for s, x in zip(steps, v, strict=True))
+    return direction.plain.get(origin or kind, direction.other)
 
 
 def _record_packer(kind: Any) -> _Step:
     hints = get_type_hints(kind)
-    parts = [(f.name, _packer(hints[f.name]), _default(f)) for f in fields(kind)]
+    parts = [(f.name, _converter(hints[f.name], _PACK), _default(f)) for f in fields(kind)]
 
     def pack(record: Any) -> dict[str, Any]:
         out = {}
@@ -105,17 +89,17 @@ def _record_packer(kind: Any) -> _Step:
 
 def _record_unpacker(kind: Any) -> _Step:
     hints = get_type_hints(kind)
-    known = {f.name for f in fields(kind)}
+    names = {f.name for f in fields(kind)}
     # what JSON gives as it is needs no step: a ledger of thousands of jobs is read at once
-    steps = [(f.name, _unpacker(hints[f.name])) for f in fields(kind) if hints[f.name] not in (int, str, bool)]
+    steps = [(name, _converter(hints[name], _UNPACK)) for name in names if hints[name] not in (int, str, bool)]
 
-    def unpack(found: dict[str, Any]) -> Any:
-        if not found.keys() <= known:
-            found = {name: value for name, value in found.items() if name in known}
+    def unpack(document: dict[str, Any]) -> Any:
+        if not document.keys() <= names:
+            document = {name: value for name, value in document.items() if name in names}
         for name, step in steps:
-            if name in found:
-                found[name] = step(found[name])
-        return kind(**found)
+            if name in document:
+                document[name] = step(document[name])
+        return kind(**document)
 
     return unpack
 
@@ -146,3 +130,8 @@ def _unpack_any(value: Any) -> Any:
             return float(value[_NUMBER])
         return {k: _unpack_any(v) for k, v in value.items()}
     return [_unpack_any(v) for v in value] if isinstance(value, list) else value
+
+
+_SCALARS: dict[Any, _Step] = {int: int, str: str, bool: bool}
+_PACK = _Direction(_record_packer, list, {**_SCALARS, float: _pack_float, frozenset: sorted}, _pack_any)
+_UNPACK = _Direction(_record_unpacker, tuple, {**_SCALARS, float: float, frozenset: frozenset}, _unpack_any)

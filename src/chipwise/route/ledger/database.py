@@ -30,13 +30,13 @@ class Database(ABC):
     @contextmanager
     def write(self) -> Iterator[Database]:
         """A transaction that no other writer, of this process or any other, runs beside."""
-        with self._whole(self._begin_write):
+        with self._transaction(self._begin_write):
             yield self
 
     @contextmanager
     def read(self) -> Iterator[Database]:
         """A transaction that sees the ledger as it is at one moment."""
-        with self._whole(self._begin_read):
+        with self._transaction(self._begin_read):
             yield self
 
     def all(self, sql: str, *values: object) -> list[Row]:
@@ -61,7 +61,7 @@ class Database(ABC):
                 self._execute_many(sql, rows)
 
     @contextmanager
-    def _whole(self, begin: Any) -> Iterator[None]:
+    def _transaction(self, begin: Any) -> Iterator[None]:
         with self._lock:
             with self._typed():
                 begin()
@@ -169,7 +169,7 @@ class SQLite(Database):
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise LedgerError(self.where, *_told(error)) from None
+            raise LedgerError(self.where, *_problem(error)) from None
 
     def _begin_write(self) -> None:
         self._link.execute("BEGIN IMMEDIATE")
@@ -202,7 +202,7 @@ class SQLite(Database):
 _KEPT = "nothing was written and nothing is lost"
 
 
-def _told(error: Exception) -> tuple[str, str]:
+def _problem(error: Exception) -> tuple[str, str]:
     """An error of SQLite's or the system's: the problem, then what holds and what to do."""
     name = getattr(error, "sqlite_errorname", "") or ""
     text = getattr(error, "strerror", None) or str(error)

@@ -50,7 +50,7 @@ def shared(path: Path, mounts: str | None = None) -> str:
         fields = left.split(" ")
         if not dash or len(fields) < 5:
             continue
-        at = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[4]))
-        if len(at.parts) >= best and real.is_relative_to(at):  # of mounts at one place the last one counts
-            best, kind = len(at.parts), right.split(" ")[0]
+        mount = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[4]))
+        if len(mount.parts) >= best and real.is_relative_to(mount):  # of mounts at one place the last one counts
+            best, kind = len(mount.parts), right.split(" ")[0]
     return kind if kind in NETWORK else ""

@@ -15,6 +15,7 @@ from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, RUNNING, NewJob
 from chipwise.route.ledger.rows import job_number, next_id, note, notes, stamp, text_of
+from chipwise.route.ledger.schema import SQL_UNDER_WAY
 from chipwise.route.ledger.states import step_job
 from chipwise.route.option import Infeasible, Option
 
@@ -23,39 +24,39 @@ def submit(db: Database, jobs: Sequence[NewJob], now: float) -> list[str]:
     """Write jobs, all or none; their ids. A key that is there already stands for the job submitted with it."""
     ids: list[str] = []
     rows: list[tuple[object, ...]] = []
-    number, when = next_id(db, "jobs"), stamp(db, now)
-    fresh: dict[str, tuple[str, str]] = {}  # keys of this very batch: id and digest
-    for one in jobs:
-        text = encode(one.job, Job)
+    number, changed = next_id(db, "jobs"), stamp(db, now)
+    batch_keys: dict[str, tuple[str, str]] = {}  # keys of this very batch: id and digest
+    for new in jobs:
+        text = encode(new.job, Job)
         # without the deadline: one that the file gives as a duration is another moment each time it is submitted
-        digest = hashlib.sha256(encode(replace(one.job, deadline=inf), Job).encode()).hexdigest()
-        key = json.dumps(one.job.key) if one.job.key else None  # exact, whatever its characters
-        known = fresh.get(key) or _known(db, key) if key else None
-        if known:
-            _same(one.job, digest, *known, beside=key in fresh)
-            ids.append(known[0])
+        digest = hashlib.sha256(encode(replace(new.job, deadline=inf), Job).encode()).hexdigest()
+        key = json.dumps(new.job.key) if new.job.key else None  # exact, whatever its characters
+        existing = batch_keys.get(key) or _with_key(db, key) if key else None
+        if existing:
+            _same(new.job, digest, *existing, same_batch=key in batch_keys)
+            ids.append(existing[0])
             continue
-        if not one.options:
-            raise InputError(f"job {one.job.name}", "no option", "a job that can run in some pool")
+        if not new.options:
+            raise InputError(f"job {new.job.name}", "no option", "a job that can run in some pool")
         rows.append(
             (
                 number,
                 key,
                 digest,
-                text_of(one.job.name),
-                text_of(one.job.owner),
+                text_of(new.job.name),
+                text_of(new.job.owner),
                 PENDING,
                 now,
                 text,
-                encode(tuple(one.options), tuple[Option, ...]),
-                encode(tuple(one.unable), tuple[Infeasible, ...]),
+                encode(tuple(new.options), tuple[Option, ...]),
+                encode(tuple(new.unable), tuple[Infeasible, ...]),
                 "no scheduling pass yet",
-                when,
+                changed,
             )
         )
         ids.append(str(number))
         if key:
-            fresh[key] = (str(number), digest)
+            batch_keys[key] = (str(number), digest)
         number += 1
     db.many(
         "INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, unable, reason, changed) "
@@ -66,24 +67,24 @@ def submit(db: Database, jobs: Sequence[NewJob], now: float) -> list[str]:
     return ids
 
 
-def _known(db: Database, key: str) -> tuple[str, str] | None:
-    found = db.one("SELECT id, digest FROM jobs WHERE key = ?", key)
-    return None if found is None else (str(found[0]), found[1])
+def _with_key(db: Database, key: str) -> tuple[str, str] | None:
+    row = db.one("SELECT id, digest FROM jobs WHERE key = ?", key)
+    return None if row is None else (str(row[0]), row[1])
 
 
-def _same(job: Job, digest: str, known: str, known_digest: str, beside: bool) -> None:
-    """Refuse a key that another job has; `beside`: one of the same submission, which has no number yet."""
-    if digest != known_digest and beside:
+def _same(job: Job, digest: str, existing: str, existing_digest: str, same_batch: bool) -> None:
+    """Refuse a key that another job has; `same_batch`: one of the same submission, which has no number yet."""
+    if digest != existing_digest and same_batch:
         raise InputError(
             f"job {job.name}.key",
             job.key,
             "a key of its own: another job of this submission has it, with other contents",
         )
-    if digest != known_digest:
+    if digest != existing_digest:
         raise InputError(
             f"job {job.name}.key",
             job.key,
-            f"a key of its own: job {known} was submitted with this one and other contents",
+            f"a key of its own: job {existing} was submitted with this one and other contents",
         )
 
 
@@ -92,7 +93,7 @@ def ask_cancel(db: Database, job_id: str, now: float) -> str:
     number, state = _state(db, job_id)
     if state == RUNNING:
         db.run(
-            "UPDATE attempts SET stop = 'cancel' WHERE job_id = ? AND state IN ('intended','submitted','running')",
+            f"UPDATE attempts SET stop = 'cancel' WHERE job_id = ? AND state IN {SQL_UNDER_WAY}",
             number,
         )
         db.run("UPDATE jobs SET cancel = 1, changed = ?, reason = 'cancelling' WHERE id = ?", stamp(db, now), number)
@@ -158,7 +159,7 @@ def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequenc
 
 def _state(db: Database, job_id: str) -> tuple[int, str]:
     number = job_number(job_id)
-    found = db.one("SELECT state FROM jobs WHERE id = ?", number)
-    if found is None:
+    row = db.one("SELECT state FROM jobs WHERE id = ?", number)
+    if row is None:
         raise InputError("job", job_id, "the number of a job, as `chipwise jobs list` shows it")
-    return number, str(found[0])
+    return number, str(row[0])

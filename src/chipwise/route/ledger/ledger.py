@@ -36,7 +36,7 @@ from chipwise.route.ledger.rows import (
     job_number,
     text_of,
 )
-from chipwise.route.ledger.schema import TABLES, VERSION
+from chipwise.route.ledger.schema import SQL_OPEN, SQL_UNDER_WAY, TABLES, VERSION
 from chipwise.route.option import Infeasible, Option
 
 
@@ -60,21 +60,21 @@ class Ledger:
         """End the connection."""
         self._db.close()
 
-    def stay(self, host: str, network: str) -> None:
+    def check_host(self, host: str, network: str) -> None:
         """Keep a ledger in a file on a network file system to the machine that made it: between machines SQLite's
         log is not safe, and nobody would notice until rows are gone."""
         if not network:
             return
         with self._db.write() as db:
-            found = db.one("SELECT value FROM meta WHERE name = 'host'")
-            if found is None:
+            row = db.one("SELECT value FROM meta WHERE name = 'host'")
+            if row is None:
                 db.run("INSERT INTO meta (name, value) VALUES ('host', ?)", host)
-            elif found[0] != host:
+            elif row[0] != host:
                 raise LedgerError(
                     self.where,
                     f"it lies on a network file system ({network}) and is used on "
-                    f"{found[0]}; SQLite can't be shared between machines",
-                    f"run this on {found[0]}, copy it to a disk of this machine, or use PostgreSQL",
+                    f"{row[0]}; SQLite can't be shared between machines",
+                    f"run this on {row[0]}, copy it to a disk of this machine, or use PostgreSQL",
                 )
 
     # jobs
@@ -95,12 +95,12 @@ class Ledger:
         self, state: str | None = None, owner: str | None = None, name: str | None = None, limit: int | None = None
     ) -> list[JobRow]:
         """Jobs, newest first."""
-        asked = {"state": state, "owner": owner, "name": name}
-        given = {k: text_of(v) for k, v in asked.items() if v is not None}
-        where = " AND ".join(f"{k} = ?" for k in given) or "1 = 1"
+        filters = {"state": state, "owner": owner, "name": name}
+        conditions = {k: text_of(v) for k, v in filters.items() if v is not None}
+        where = " AND ".join(f"{k} = ?" for k in conditions) or "1 = 1"
         rows = self._db.all(
             f"SELECT {JOB} FROM jobs WHERE {where} ORDER BY id DESC LIMIT ?",
-            *given.values(),
+            *conditions.values(),
             2**31 if limit is None else limit,
         )
         return [self._decoded.job(row) for row in rows]
@@ -112,7 +112,7 @@ class Ledger:
         so that a caller who keeps them can drop them. A change of `reason` alone counts as none.
         """
         if changed_after is None:
-            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN ('running', 'pending') ORDER BY id")
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN {SQL_OPEN} ORDER BY id")
         else:
             # sorted here: told to order by id, SQLite reads all jobs by that instead of the few by when they changed
             rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ?", changed_after)
@@ -120,7 +120,7 @@ class Ledger:
         return [self._decoded.job(row) for row in rows]
 
     def ask_cancel(self, job_id: str, now: float) -> str:
-        """Cancel a job; its state after: `cancelled`, or `active` until its attempt has been stopped."""
+        """Cancel a job; its state after: `cancelled`, or `running` until its attempt has been stopped."""
         with self._db.write() as db:
             return _jobs.ask_cancel(db, job_id, now)
 
@@ -159,7 +159,7 @@ class Ledger:
             where.append("job_id = ?")
             values.append(job_number(job_id))
         if under_way:
-            where.append("state IN ('intended', 'running', 'submitted')")
+            where.append(f"state IN {SQL_UNDER_WAY}")
         return [
             attempt_of(row)
             for row in self._db.all(
@@ -174,18 +174,18 @@ class Ledger:
         decisions: Sequence[Decision],
         now: float,
         lease_s: float,
-        room: Mapping[str, int],
+        capacity: Mapping[str, int],
     ) -> list[AttemptRow]:
         """Carry decisions out as far as they still hold; the attempts that are now intended.
 
-        `room`: chips of each pool that attempts of this ledger may hold in all, those under way included; what they
+        `capacity`: chips of each pool that attempts of this ledger may hold in all, those under way included; what they
         hold is counted here, inside the transaction, so that two routers never overfill a pool. A start is dropped
         without a word where its job no longer waits, must wait until later, has no such option, the pool is drained
-        or not in `room`, or has too little of it. A `stop` asks that the job's attempt be stopped ("preempt"). A
+        or not in `capacity`, or has too little of it. A `stop` asks that the job's attempt be stopped ("preempt"). A
         `wait` writes its reason to the job, and a decision when the pool waited for is another than before.
         """
         with self._db.write() as db:
-            return _attempts.decide(db, self.uid, router, policy, decisions, now, lease_s, room)
+            return _attempts.decide(db, self.uid, router, policy, decisions, now, lease_s, capacity)
 
     def take(self, router: str, now: float, lease_s: float, pools: Sequence[str] | None = None) -> list[AttemptRow]:
         """Attempts under way that this router looks after from now: its own, and those whose lease ran out.
@@ -200,10 +200,10 @@ class Ledger:
         with self._db.write() as db:
             _attempts.mark_submitted(db, attempt, backend_id, now)
 
-    def seen(self, attempt: str, what: AttemptStatus, now: float) -> None:
+    def observe(self, attempt: str, status: AttemptStatus, now: float) -> None:
         """What the backend shows of an attempt that is pending or running there. Writes nothing if nothing changed."""
         with self._db.write() as db:
-            _attempts.seen(db, attempt, what, now)
+            _attempts.observe(db, attempt, status, now)
 
     def end(self, attempt: str, how: AttemptEnd, now: float) -> bool:
         """End an attempt and give its job its next state, in one; False where it had ended so before.
@@ -304,7 +304,7 @@ class Ledger:
 
     def settle(
         self,
-        homes: Mapping[str, tuple[str, str]],
+        folders: Mapping[str, tuple[str, str]],
         router: str,
         host: str,
         pid: int,
@@ -319,13 +319,13 @@ class Ledger:
         an attempt is under way.
         """
         with self._db.write() as db:
-            _homes.settle(db, homes, now - silent_s)
+            _homes.settle(db, folders, now - silent_s)
             self._beat(db, router, host, pid, policy, now)
 
-    def homes(self) -> dict[str, str]:
+    def backend_folders(self) -> dict[str, str]:
         """Where attempts lie, by backend, as its routers see it; their folders are in `attempts` there."""
         with self._db.read() as db:
-            return _homes.found(db)
+            return _homes.folders_of(db)
 
     def drain(self, pool: str, on: bool, reason: str, now: float) -> None:
         """Let no job start in a pool, or let them again. What runs there goes on."""
@@ -356,8 +356,8 @@ class Ledger:
                 "jobs": counted("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"),
                 "attempts": counted("SELECT state, count(*) FROM attempts GROUP BY state ORDER BY state"),
                 "chips": counted(
-                    "SELECT pool, CAST(sum(chips) AS BIGINT) FROM attempts WHERE state IN "
-                    "('intended', 'running', 'submitted') GROUP BY pool ORDER BY pool"
+                    f"SELECT pool, CAST(sum(chips) AS BIGINT) FROM attempts WHERE state IN {SQL_UNDER_WAY} "
+                    "GROUP BY pool ORDER BY pool"
                 ),
                 "spent": counted("SELECT pool, sum(spent) FROM attempts GROUP BY pool ORDER BY pool"),
             }
@@ -388,11 +388,11 @@ def _ready(db: Database) -> str:
                 db.many("INSERT INTO meta (name, value) VALUES (?, ?)", [("uid", uid), ("version", str(VERSION))])
             elif "meta" not in tables:
                 raise LedgerError(db.where, "it holds tables of something else", "it was left as it is; name another")
-    found: dict[str, str] = dict(db.all("SELECT name, value FROM meta"))
-    if found.get("version") != str(VERSION):
+    meta: dict[str, str] = dict(db.all("SELECT name, value FROM meta"))
+    if meta.get("version") != str(VERSION):
         raise LedgerError(
             db.where,
-            f"it is of version {found.get('version', 'unknown')}, this chipwise reads {VERSION}",
+            f"it is of version {meta.get('version', 'unknown')}, this chipwise reads {VERSION}",
             "it was left as it is; use the chipwise that made it, or start a new ledger",
         )
-    return str(found["uid"])
+    return str(meta["uid"])

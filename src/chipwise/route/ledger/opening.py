@@ -22,13 +22,13 @@ def open_ledger(url: str = "", create: bool = True) -> Ledger:
     if "://" in path:
         raise InputError("ledger", url.split("://")[0] + "://", "a path, sqlite:///PATH or postgresql://...")
     file = Path(path).expanduser()
-    found = Ledger(SQLite(file, create))
+    ledger = Ledger(SQLite(file, create))
     try:
-        found.stay(socket.gethostname(), shared(file))
+        ledger.check_host(socket.gethostname(), shared(file))
     except BaseException:
-        found.close()
+        ledger.close()
         raise
-    return found
+    return ledger
 
 
 def default_ledger() -> str:

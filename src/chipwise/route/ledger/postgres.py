@@ -47,7 +47,7 @@ class PostgreSQL(Database):
         try:
             yield
         except psycopg.Error as error:
-            raise LedgerError(self.where, *_told(error)) from None
+            raise LedgerError(self.where, *_problem(error)) from None
 
     def _begin(self, sql: str) -> psycopg.Connection[Row]:
         try:
@@ -114,7 +114,7 @@ def _psycopg() -> Any:
     return psycopg
 
 
-def _told(error: Any) -> tuple[str, str]:
+def _problem(error: Any) -> tuple[str, str]:
     """An error of PostgreSQL's: the problem, then what holds and what to do."""
     text = " ".join(str(error).split())
     state = error.sqlstate or ""

@@ -58,13 +58,13 @@ class Decoded:
 
     def _parts(self, number: int, job: str, options: str, unable: str) -> _Parts:
         key = (number, options, unable)
-        found = self._kept.get(key)
-        if found is None:
-            found = (decode(Job, job), _options(options), _unable(unable))
-            self._kept[key] = found
+        parts = self._kept.get(key)
+        if parts is None:
+            parts = (decode(Job, job), _options(options), _unable(unable))
+            self._kept[key] = parts
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return parts
 
 
 @lru_cache(_ALIKE)
@@ -86,14 +86,14 @@ def attempt_of(row: Row) -> AttemptRow:
 
 def decision_of(row: Row) -> DecisionRow:
     """The record of a row (id, at, policy, router, decision)."""
-    number, at, policy, router, decision = row
-    return DecisionRow(number, at, policy, router, decode(Decision, decision))
+    number, when, policy, router, decision = row
+    return DecisionRow(number, when, policy, router, decode(Decision, decision))
 
 
 def event_of(row: Row) -> Event:
     """The record of a row (id, at, job_id, attempt, kind, text, data)."""
-    number, at, job, attempt, kind, text, data = row
-    return Event(number, at, str(job), attempt, kind, text, decode(dict[str, Any], data))
+    number, when, job, attempt, kind, text, data = row
+    return Event(number, when, str(job), attempt, kind, text, decode(dict[str, Any], data))
 
 
 def job_number(job_id: str) -> int:
@@ -109,9 +109,9 @@ def text_of(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]} ... (cut short)"
 
 
-def note(db: Database, at: float, job: int, kind: str, text: str = "", attempt: str = "", **data: object) -> None:
+def note(db: Database, when: float, job: int, kind: str, text: str = "", attempt: str = "", **data: object) -> None:
     """Write an event."""
-    notes(db, [(at, job, attempt, kind, text, data)])
+    notes(db, [(when, job, attempt, kind, text, data)])
 
 
 def notes(db: Database, events: list[tuple[float, int, str, str, str, dict[str, Any]]]) -> None:
@@ -121,21 +121,21 @@ def notes(db: Database, events: list[tuple[float, int, str, str, str, dict[str, 
         db.many(
             "INSERT INTO events (id, at, job_id, attempt, kind, text, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                (last + i, at, job, attempt, kind, text_of(text), encode(data, dict[str, Any]))
-                for i, (at, job, attempt, kind, text, data) in enumerate(events)
+                (last + i, when, job, attempt, kind, text_of(text), encode(data, dict[str, Any]))
+                for i, (when, job, attempt, kind, text, data) in enumerate(events)
             ],
         )
 
 
 def next_id(db: Database, table: str) -> int:
     """The next number of a table. Writers run one at a time, so that numbers have no gaps and follow commits."""
-    found = db.one(f"SELECT coalesce(max(id), 0) + 1 FROM {table}")
-    assert found is not None
-    return int(found[0])
+    row = db.one(f"SELECT coalesce(max(id), 0) + 1 FROM {table}")
+    assert row is not None
+    return int(row[0])
 
 
 def stamp(db: Database, now: float) -> float:
     """When a job changes: now, but after every change before, so that `changed` orders commits on any clock."""
-    found = db.one("SELECT max(changed) FROM jobs")
-    last = found[0] if found and found[0] is not None else 0.0
+    row = db.one("SELECT max(changed) FROM jobs")
+    last = row[0] if row and row[0] is not None else 0.0
     return max(now, nextafter(last, inf))

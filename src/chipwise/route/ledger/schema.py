@@ -6,13 +6,14 @@ from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
 
 VERSION = 2  # 2: jobs are pending, running, succeeded, failed or cancelled
 
-_OPEN = "('running', 'pending')"
-_UNDER_WAY = "('intended', 'running', 'submitted')"
-assert frozenset(("intended", "running", "submitted")) == UNDER_WAY
-
 
 def _among(states: frozenset[str]) -> str:
     return "(" + ", ".join(f"'{s}'" for s in sorted(states)) + ")"
+
+
+# in the words of the partial indexes below: SQLite uses one only for a query that repeats them
+SQL_OPEN = "('running', 'pending')"
+SQL_UNDER_WAY = _among(UNDER_WAY)
 
 
 # {id} is a whole number that is the primary key: each database has its own word for the kind that costs no index
@@ -39,7 +40,7 @@ TABLES = (
         cancel INTEGER NOT NULL DEFAULT 0,
         changed DOUBLE PRECISION NOT NULL
     )""",
-    f"CREATE INDEX jobs_open ON jobs (id) WHERE state IN {_OPEN}",
+    f"CREATE INDEX jobs_open ON jobs (id) WHERE state IN {SQL_OPEN}",
     "CREATE INDEX jobs_changed ON jobs (changed)",
     f"""CREATE TABLE attempts (
         id TEXT PRIMARY KEY,
@@ -66,8 +67,8 @@ TABLES = (
         UNIQUE (job_id, number)
     )""",
     # the database itself refuses a second attempt beside one under way, whatever a program may do
-    f"CREATE UNIQUE INDEX attempts_under_way ON attempts (job_id) WHERE state IN {_UNDER_WAY}",
-    f"CREATE INDEX attempts_held ON attempts (pool, chips) WHERE state IN {_UNDER_WAY}",
+    f"CREATE UNIQUE INDEX attempts_under_way ON attempts (job_id) WHERE state IN {SQL_UNDER_WAY}",
+    f"CREATE INDEX attempts_held ON attempts (pool, chips) WHERE state IN {SQL_UNDER_WAY}",
     """CREATE TABLE decisions (
         id {id},
         at DOUBLE PRECISION NOT NULL,

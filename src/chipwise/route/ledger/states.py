@@ -28,10 +28,10 @@ STOPS = ("cancel", "preempt", "move")
 FURTHEST_S = 2 * 86_400.0
 
 
-def come(moment: float, now: float) -> bool:
+def is_due(moment: float, now: float) -> bool:
     """Whether a moment that someone wrote down has come.
 
-    >>> come(10.0, 11.0), come(12.0, 11.0), come(1e12, 11.0)
+    >>> is_due(10.0, 11.0), is_due(12.0, 11.0), is_due(1e12, 11.0)
     (True, False, True)
     """
     return not now < moment <= now + FURTHEST_S

@@ -51,12 +51,15 @@ def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
     if "jobs" not in raw:
         return [_job(checked(JobSpec, raw, "job"), base, now, "")]
     listed = raw["jobs"]
-    whole = isinstance(listed, list) and 0 < len(listed) <= MOST_JOBS and all(isinstance(one, dict) for one in listed)
-    if set(raw) == {"jobs"} and whole:  # one by one, so that what is wrong is said of the first that has it
+    listable = (
+        isinstance(listed, list) and 0 < len(listed) <= MOST_JOBS and all(isinstance(entry, dict) for entry in listed)
+    )
+    if set(raw) == {"jobs"} and listable:  # one by one, so that what is wrong is said of the first that has it
         return [
-            _job(checked(JobSpec, one, "job", f"jobs[{i}]"), base, now, f"jobs[{i}].") for i, one in enumerate(listed)
+            _job(checked(JobSpec, entry, "job", f"jobs[{i}]"), base, now, f"jobs[{i}].")
+            for i, entry in enumerate(listed)
         ]
-    return [_job(one, base, now, f"jobs[{i}].") for i, one in enumerate(checked(JobsSpec, raw, "job").jobs)]
+    return [_job(entry, base, now, f"jobs[{i}].") for i, entry in enumerate(checked(JobsSpec, raw, "job").jobs)]
 
 
 def _read(source: str | Path) -> tuple[dict[str, Any], Path]:
@@ -68,7 +71,7 @@ def _read(source: str | Path) -> tuple[dict[str, Any], Path]:
 
 def _job(spec: JobSpec, base: Path, now: float, where: str) -> Job:
     workload = _workload(spec, base, where)
-    given = tuple(_given(on, each, f"{where}estimates.{on}") for on, each in (spec.estimates or {}).items())
+    given = tuple(_given(on, estimate, f"{where}estimates.{on}") for on, estimate in (spec.estimates or {}).items())
     if not workload and not given:
         raise InputError(
             f"{where}workload",
@@ -111,7 +114,7 @@ def _workload(spec: JobSpec, base: Path, where: str) -> str:
             raise e.under(f"{where}workload") from None
     text = json.dumps(_absolute(raw, base), sort_keys=True)
     try:
-        workload = _known(text)
+        workload = _workload_of(text)
     except InputError as e:
         inside = "" if e.field == "workload" else f" {e.field}"
         raise e.under(f"{where}workload{inside}") from None
@@ -132,7 +135,7 @@ def _parsed(text: str, name: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _known(text: str) -> Workload | ServingWorkload:
+def _workload_of(text: str) -> Workload | ServingWorkload:
     return load_any(text)
 
 
@@ -205,9 +208,9 @@ def _check_variants(variants: Iterable[Variant], workload: str, where: str) -> N
 
 def _families(given: Iterable[DeclaredRuntime]) -> list[str]:
     """Families that estimates speak of; all where one names something else, which must be a pool."""
-    known = {chip.id: chip.family for chip in load().chips.values()} | {family: family for family in FAMILIES}
-    meant = {known.get(each.on) for each in given}
-    return [family for family in FAMILIES if None in meant or family in meant] or list(FAMILIES)
+    families = {chip.id: chip.family for chip in load().chips.values()} | {family: family for family in FAMILIES}
+    named = {families.get(declared.on) for declared in given}
+    return [family for family in FAMILIES if None in named or family in named] or list(FAMILIES)
 
 
 def _variant(name: str, family: str, job: JobSpec, spec: RunsSpec, base: Path, where: str) -> Variant:
@@ -274,7 +277,7 @@ def _chips(names: Iterable[str], family: str, field: str) -> list[str]:
     return out
 
 
-# promises
+# constraints, deadline, checkpoints
 
 
 def _constraints(spec: ConstraintSpec, field: str) -> Constraints:
@@ -295,7 +298,7 @@ def _constraints(spec: ConstraintSpec, field: str) -> Constraints:
 def _deadline(value: float | str | None, workload: str, now: float, field: str) -> float:
     """Seconds since 1970: what the job says, else the deadline of its offline workload after submission."""
     if value is None:
-        serve = getattr(_known(workload), "serve", None) if workload else None
+        serve = getattr(_workload_of(workload), "serve", None) if workload else None
         return now + serve.deadline_s if serve is not None and serve.deadline_s else inf
     if not isinstance(value, str):
         return now + value

@@ -37,7 +37,7 @@ class Pools:
     pools: tuple[Pool, ...]
     folder: Path  # of attempts; shared with the nodes that run them
     backends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # settings; also in each pool's address
-    said: tuple[str, ...] = ()  # what was assumed, in words
+    assumptions: tuple[str, ...] = ()  # what was assumed, in words
     path: str = ""  # of the file
 
     def pool(self, name: str) -> Pool:
@@ -96,12 +96,12 @@ def pools_of(
     if twice is not None:
         raise InputError("pools.name", twice, "a name of its own for each")
     backends = _settings(spec, base)
-    asking = _Asking(book or listed(), know or economics(), today or date.today(), base, backends)
+    asking = _PoolReader(book or listed(), know or economics(), today or date.today(), base, backends)
     pools = tuple(asking.pool(one, f"pools[{i}]") for i, one in enumerate(spec.pools))
     folder = _path(base, spec.folder) if spec.folder else default_folder()
     if not spec.folder:
-        asking.said.append(f"folder: not given; attempts have their folders under {folder}")
-    return Pools(pools, folder, backends, tuple(asking.said), path)
+        asking.assumptions.append(f"folder: not given; attempts have their folders under {folder}")
+    return Pools(pools, folder, backends, tuple(asking.assumptions), path)
 
 
 def default_folder() -> Path:
@@ -131,15 +131,15 @@ class _Priced:
 
 
 @dataclass(slots=True)
-class _Asking:
-    """What is looked up, and what was assumed on the way."""
+class _PoolReader:
+    """Reads pools: what the file leaves open comes from the catalog, and is noted as an assumption."""
 
     book: PriceBook
     know: Economics
     today: date
     base: Path
     backends: Mapping[str, Mapping[str, str]]
-    said: list[str] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
 
     def pool(self, spec: PoolSpec, where: str) -> Pool:
         """A pool with all that the file leaves open."""
@@ -181,7 +181,7 @@ class _Asking:
 
     def say(self, spec: PoolSpec, text: str) -> None:
         """Note an assumption about a pool."""
-        self.said.append(f"{spec.name}: {text}")
+        self.assumptions.append(f"{spec.name}: {text}")
 
     def chip(self, spec: PoolSpec, where: str) -> Chip:
         """The chip, which must be of a family that variants have."""
@@ -210,16 +210,16 @@ class _Asking:
         clouds = {offer.cloud for offer in self.book.offers}
         if spec.cloud not in clouds:
             raise UnknownName(f"{where}.cloud", spec.cloud, clouds)
-        found = self.committed(spec, chip, where) if terms == "reserved" else self.offered(spec, chip, terms)
-        if found is None:
-            at = f"{spec.cloud} {spec.region}" if spec.region else spec.cloud
+        priced = self.committed(spec, chip, where) if terms == "reserved" else self.offered(spec, chip, terms)
+        if priced is None:
+            place_name = f"{spec.cloud} {spec.region}" if spec.region else spec.cloud
             raise InputError(
                 f"{where}.price",
                 "nothing",
-                f"US dollars of a chip-hour: no price of {chip.id} {terms} is listed at {at}",
+                f"US dollars of a chip-hour: no price of {chip.id} {terms} is listed at {place_name}",
             )
-        self.say(spec, f"price {found.usd:.2f} USD a chip-hour: {found.source}")
-        return found
+        self.say(spec, f"price {priced.usd:.2f} USD a chip-hour: {priced.source}")
+        return priced
 
     def offered(self, spec: PoolSpec, chip: Chip, terms: str) -> _Priced | None:
         """The cheapest offer of the cloud, in the region where one is named."""
@@ -243,10 +243,10 @@ class _Asking:
         if spec.years is None:
             raise InputError(f"{where}.years", "nothing", "1 or 3: years of the reservation, or a price")
         regions = [spec.region] if spec.region else None
-        found = self.book.commitments_for(chip.id, spec.years, [spec.cloud or ""], regions)
-        if not found:
+        commitments = self.book.commitments_for(chip.id, spec.years, [spec.cloud or ""], regions)
+        if not commitments:
             return None
-        c = found[0]
+        c = commitments[0]
         stale = ", stale" if is_stale(c.date, self.today) else ""
         return _Priced(c.usd_per_chip_hour, f"{c.cloud} {c.region} {c.instance} {c.years} years, {c.date}{stale}")
 
@@ -295,12 +295,12 @@ class _Asking:
         if chip is None:
             self.say(spec, "no power is counted (no watts given)")
             return 0.0
-        place = region_site(spec.cloud or "", spec.region or "")
-        _, busy = unit_watts(chip, 1, place, self.know)
+        site = region_site(spec.cloud or "", spec.region or "")
+        _, busy = unit_watts(chip, 1, site, self.know)
         self.say(
             spec,
             f"{busy:.0f} W a busy chip: {chip.tdp_w:.0f} W rated, its share of the server, and PUE "
-            f"{place.pue.value:g} ({place.pue.source}, {place.pue.date})",
+            f"{site.pue.value:g} ({site.pue.source}, {site.pue.date})",
         )
         return busy
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 SCHEMAS = ("job", "pools")
@@ -22,15 +20,5 @@ def schema(file: str) -> dict[str, Any]:
 
 
 def schema_text(file: str) -> str:
-    """The schema as the committed file holds it."""
+    """The schema as the committed file holds it, and as `chipwise schema` prints it."""
     return json.dumps(schema(file), indent=2, ensure_ascii=False) + "\n"
-
-
-def write_schemas() -> list[Path]:
-    """Write the schemas beside the package's data; returns where."""
-    folder = Path(str(resources.files("chipwise.route").joinpath("data")))
-    out = []
-    for file in SCHEMAS:
-        out.append(folder / f"{file}.schema.json")
-        out[-1].write_text(schema_text(file), encoding="utf-8")
-    return out

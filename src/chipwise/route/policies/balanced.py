@@ -20,31 +20,30 @@ NOTHING = 1e-9  # USD or joules of a whole run that count as none: a price so sm
 @windowed(QueueWindow(by_work))
 def balanced(state: ClusterState) -> PolicyDecision:
     """Cost, time to the end and energy, each over the job's best, and risk (spread of the time), by weights."""
-    by = weights_of(state)
-    score = by["cost"] * _over_best(state.usd)
-    if by["energy"]:
-        score += by["energy"] * _over_best(state.joules)
-    if by["risk"]:
-        score += by["risk"] * late_side(state)
+    weights = weights_of(state)
+    score = weights["cost"] * _over_best(state.usd)
+    if weights["energy"]:
+        score += weights["energy"] * _over_best(state.joules)
+    if weights["risk"]:
+        score += weights["risk"] * late_side(state)
     shortest = least(state.seconds)
-    second = by["time"] / np.clip(shortest, 1e-9, 1e300)  # a job that can't run anywhere has no best
-    score += second[:, None] * finish_in(state)
-    said = ", ".join(f"{name} {share:g}" for name, share in by.items())
+    per_second = weights["time"] / np.clip(shortest, 1e-9, 1e300)  # a job that can't run anywhere has no best
+    score += per_second[:, None] * finish_in(state)
+    terms = ", ".join(f"{name} {share:g}" for name, share in weights.items())
     order = least_work(state.seconds, state.chips) / state.weight
-    return PolicyDecision(
-        score, order, "of its best", preempts=True, moves=True, wait=second, because=f"the least weighted sum of {said}"
-    )
+    because = f"the least weighted sum of {terms}"
+    return PolicyDecision(score, order, "of its best", preempts=True, moves=True, wait=per_second, because=because)
 
 
 def weights_of(state: ClusterState) -> dict[str, float]:
     """The weights in force."""
-    by = {name: float(state.weights.get(name, default)) for name, default in WEIGHTS.items()}
-    for name, value in by.items():
+    weights = {name: float(state.weights.get(name, default)) for name, default in WEIGHTS.items()}
+    for name, value in weights.items():
         if not (np.isfinite(value) and value >= 0):
             raise InputError(f"weights.{name}", value, "a number of at least 0")
-    if not any(by.values()):
-        raise InputError("weights", by, "at least one above 0")
-    return by
+    if not any(weights.values()):
+        raise InputError("weights", weights, "at least one above 0")
+    return weights
 
 
 def _over_best(what: Floats) -> Floats:

@@ -28,27 +28,28 @@ def _last_starts(state: ClusterState) -> tuple[Floats, Ints, Floats]:
     )
 
 
-def _in_line(table: JobTable, at: Moment, kept: tuple[Floats, Ints, Floats]) -> Floats:
-    """The order of all that wait. Most meet their deadline where they have most time for it: others are looked at."""
-    order, where, behind = kept
-    late = (where >= 0) & (np.maximum(table.starts_in(at, where), at.now) > order) & (table.column("at") < 0)
+def _queue_order(table: JobTable, moment: Moment, sort_keys: tuple[Floats, Ints, Floats]) -> Floats:
+    """The order of all that wait. Most meet their deadline where they have most time for it: the others are checked."""
+    order, where, behind = sort_keys
+    start = np.maximum(table.starts_in(moment, where), moment.now)
+    late = (where >= 0) & (start > order) & (table.column("current_pool") < 0)
     if not late.any():
         return order
-    lost = late & (order < at.now)
+    lost = late & (order < moment.now)
     unsure = np.flatnonzero(late & ~lost)
-    state = table.part(at, unsure)
+    state = table.part(moment, unsure)
     last = state.deadline[:, None] - run_quantile(state)
     lost[unsure] = ~(np.maximum(state.start, state.now) <= last).any(axis=1)
-    return np.where(lost, at.now + SOFT + behind, order)
+    return np.where(lost, moment.now + SOFT + behind, order)
 
 
-@windowed(QueueWindow(_last_starts, _in_line))
+@windowed(QueueWindow(_last_starts, _queue_order))
 def cheapest_within_deadline(state: ClusterState) -> PolicyDecision:
     """Fewest dollars among pools that meet the deadline with the job's confidence; the likeliest where none does."""
     due = np.flatnonzero(np.isfinite(state.deadline))
     score, order, wait = state.usd, state.arrival + SOFT / state.weight, np.zeros(len(state.jobs))
     if not len(due):
-        return _wishes(score, order, wait, None, {})
+        return _decide(score, order, wait, None, {})
     if len(due) == len(state.jobs):
         latest, start = state.deadline[:, None] - run_quantile(state), state.start
         last = latest
@@ -58,11 +59,11 @@ def cheapest_within_deadline(state: ClusterState) -> PolicyDecision:
     order[due] = most(last)
     lost = due[~(np.maximum(start, state.now) <= last).any(axis=1)]
     if not len(lost):
-        return _wishes(score, order, wait, latest, {})
+        return _decide(score, order, wait, latest, {})
     score = score.copy()
     notes = _likeliest(state, lost, score, order, wait)
     latest[lost] = np.inf
-    return _wishes(score, order, wait, latest, notes)
+    return _decide(score, order, wait, latest, notes)
 
 
 def _likeliest(state: ClusterState, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
@@ -79,19 +80,19 @@ def _likeliest(state: ClusterState, lost: Ints, score: Floats, order: Floats, wa
 
 
 class Chances(dict[str, str]):
-    """The reasons of jobs that no pool lets meet their deadline; worded when asked for, since few are read."""
+    """The reasons of jobs that no pool lets meet their deadline; worded only when read, since few are."""
 
     def __init__(self, state: ClusterState, lost: Ints, chance: Floats) -> None:
         super().__init__()
-        self._view, self._chance = state, chance
+        self._state, self._chance = state, chance
         self._row = {state.jobs[j]: (k, j) for k, j in enumerate(lost.tolist())}
 
     def get(self, job: str, default: Any = None) -> Any:
-        """What is to be said of a job."""
+        """What the reason of a job adds."""
         if job not in self._row:
             return default
         k, j = self._row[job]
-        state, p = self._view, int(self._chance[k].argmax())
+        state, p = self._state, int(self._chance[k].argmax())
         if not np.isfinite(state.seconds[j]).any():
             return default
         return (
@@ -100,7 +101,7 @@ class Chances(dict[str, str]):
         )
 
 
-def _wishes(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> PolicyDecision:
+def _decide(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> PolicyDecision:
     # Nobody is stopped: slack shrinks while a job waits and grows while it runs, so jobs would take turns at stopping
     # each other, and what they repeat costs more and misses more than it saves (benchmarks/loop.py tries both).
     return PolicyDecision(

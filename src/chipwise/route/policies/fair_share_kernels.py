@@ -42,7 +42,7 @@ def max_min(rate: Any, weight: Any, chips: Any, total: Any) -> Any:
 def alone(rate: Any, served: Any, weight: Any, chips: Any, total: Any) -> Any:
     """Seconds of the whole job, past and to come, if every pool were split alike over the jobs, by priority."""
     jobs, pools = rate.shape
-    found = np.empty(jobs)
+    seconds_alone = np.empty(jobs)
     heavy = weight.sum()
     for j in range(jobs):
         split, full, past = 0.0, 0.0, 0.0
@@ -52,8 +52,8 @@ def alone(rate: Any, served: Any, weight: Any, chips: Any, total: Any) -> Any:
                 full += part
                 split += rate[j, p] * part
                 past += served[j, p] * rate[j, p]  # work done, in units of what is left
-        found[j] = (1.0 + past) / (split / max(full, 1.0))
-    return found
+        seconds_alone[j] = (1.0 + past) / (split / max(full, 1.0))
+    return seconds_alone
 
 
 @jit_cached_alloc
@@ -77,28 +77,28 @@ def finish_time(rate: Any, age: Any, alone: Any, chips: Any, total: Any) -> Any:
         for p in range(pools):
             speed[j, p] = rate[j, p] / top[j]
         low = max(low, (age[j] + 1.0 / top[j]) / alone[j])  # the worst off, alone in the cluster
-    held, room = chips.astype(np.float64), total.astype(np.float64)
-    ratio, high, under, above, known = low, np.inf, 0.0, 0.0, False
+    chips_held, capacity = chips.astype(np.float64), total.astype(np.float64)
+    ratio, high, under, above, bracketed = low, np.inf, 0.0, 0.0, False
     for _ in range(TRIES):
         need = demand(ratio, age, alone, top)
         most = need.max()
-        _, t, _, _ = solve(speed, none, need / most, held, room, 1.0 * jobs)
+        _, t, _, _ = solve(speed, none, need / most, chips_held, capacity, 1.0 * jobs)
         level = np.log(t / most)
         if abs(level) <= CLOSE or (level > 0 and ratio == low):
             break
         if level < 0:
             low, under = ratio, level
-            above /= 2 if known else 1
+            above /= 2 if bracketed else 1
         else:
             high, above = ratio, level
-            under /= 2 if known else 1
-        known = high < np.inf
-        if known and high <= low * (1.0 + CLOSE):
+            under /= 2 if bracketed else 1
+        bracketed = high < np.inf
+        if bracketed and high <= low * (1.0 + CLOSE):
             ratio = high
             break
-        ratio = np.exp((np.log(low) * above - np.log(high) * under) / (above - under)) if known else 2.0 * low
+        ratio = np.exp((np.log(low) * above - np.log(high) * under) / (above - under)) if bracketed else 2.0 * low
     need = demand(ratio, age, alone, top)
-    shares, _, gap, _ = solve(speed, speed, need / need.max(), held, room, FIRST * jobs)
+    shares, _, gap, _ = solve(speed, speed, need / need.max(), chips_held, capacity, FIRST * jobs)
     return clean(shares, rate), gap
 
 

@@ -60,11 +60,11 @@ _BASES: OrderedDict[object, Bases] = OrderedDict()
 
 def bases_of(kind: object) -> Bases:
     """The bases that are kept for a kind of program; those not asked for longest are forgotten."""
-    found = _BASES.setdefault(kind, Bases())
+    bases = _BASES.setdefault(kind, Bases())
     _BASES.move_to_end(kind)
     while len(_BASES) > KEPT:
         _BASES.popitem(last=False)
-    return found
+    return bases
 
 
 class Sharing:
@@ -84,10 +84,10 @@ class Sharing:
         self._in = _first(gains, takes)
         for aim, basis in self.bases.last.items():
             rows = np.array([basis.row.get(name, -1) for name in names], dtype=np.int64)
-            known = np.flatnonzero(rows >= 0)
-            if len(known) and basis.columns.shape[1] == self.pools:
-                self._kept[aim] = (known, rows[known], basis)
-                self._in[known] |= (basis.columns[rows[known]] == BASIC) & (gains[known] > 0)
+            same = np.flatnonzero(rows >= 0)
+            if len(same) and basis.columns.shape[1] == self.pools:
+                self._kept[aim] = (same, rows[same], basis)
+                self._in[same] |= (basis.columns[rows[same]] == BASIC) & (gains[same] > 0)
         self._g, self._p = np.nonzero(self._in)
         solver = highs(1)
         for name, setting in (("solver", "simplex"), ("simplex_strategy", PRIMAL), ("presolve", "off")):
@@ -140,11 +140,11 @@ class Sharing:
         """Begin from the basis of the last program that was solved for this, once."""
         if aim not in self._kept:
             return
-        known, rows, basis = self._kept.pop(aim)
+        same, rows, basis = self._kept.pop(aim)
         columns = np.zeros(self.gains.shape, dtype=np.int8)
         time, gets = np.full(self.groups, BASIC, dtype=np.int8), np.full(self.groups, BASIC, dtype=np.int8)
-        columns[known] = np.maximum(basis.columns[rows], 0)
-        time[known], gets[known] = basis.time[rows], basis.gets[rows]
+        columns[same] = np.maximum(basis.columns[rows], 0)
+        time[same], gets[same] = basis.time[rows], basis.gets[rows]
         start = self._highs.HighsBasis()
         start.col_status = self._statuses([basis.level, *columns[self._g, self._p].tolist()])
         start.row_status = self._statuses([*time.tolist(), *basis.pools.tolist(), *gets.tolist()])
@@ -156,7 +156,7 @@ class Sharing:
         if not len(self.names):
             return
         basis = self._solver.getBasis()
-        found = np.array([int(status) for status in basis.row_status], dtype=np.int8)
+        row_status = np.array([int(status) for status in basis.row_status], dtype=np.int8)
         columns = np.full(self.gains.shape, -1, dtype=np.int8)
         level, *rest = (int(status) for status in basis.col_status)
         columns[self._g, self._p] = rest
@@ -164,9 +164,9 @@ class Sharing:
         self.bases.last[aim] = Basis(
             {name: g for g, name in enumerate(self.names)},
             columns,
-            found[:n],
-            found[n + self.pools :],
-            found[n : n + self.pools],
+            row_status[:n],
+            row_status[n + self.pools :],
+            row_status[n : n + self.pools],
             level,
         )
 

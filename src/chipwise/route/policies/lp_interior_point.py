@@ -8,7 +8,7 @@ The program, with x the share of time that job j has in pool p:
     maximize  first * t + sum gain[j, p] x[j, p]
     such that sum_p x[j, p] <= 1                        a job is in one pool at a time
               sum_p speed[j, p] x[j, p] >= level[j] t   everybody reaches the common level t
-              sum_j chips[j, p] x[j, p] <= room[p]      a pool has so many chips
+              sum_j chips[j, p] x[j, p] <= capacity[p]  a pool has so many chips
               x, t >= 0
 
 Only t and the pools' rows join the jobs, so a step factors one matrix of pools by pools for each job and one for all.
@@ -47,19 +47,19 @@ def _cholesky(m: Any, j: int) -> None:
 
 
 @jit_helper
-def _through(m: Any, j: int, v: Any, at: int) -> None:
-    """Solve with that factor, in place, for the right-hand side that begins at a place of v."""
+def _through(m: Any, j: int, v: Any, offset: int) -> None:
+    """Solve with that factor, in place, for the right-hand side that begins at an index of v."""
     n = m.shape[1]
     for p in range(n):
-        w = v[at + p]
+        w = v[offset + p]
         for k in range(p):
-            w -= m[j, p, k] * v[at + k]
-        v[at + p] = w * m[j, p, p]
+            w -= m[j, p, k] * v[offset + k]
+        v[offset + p] = w * m[j, p, p]
     for p in range(n - 1, -1, -1):
-        w = v[at + p]
+        w = v[offset + p]
         for k in range(p + 1, n):
-            w -= m[j, k, p] * v[at + k]
-        v[at + p] = w * m[j, p, p]
+            w -= m[j, k, p] * v[offset + k]
+        v[offset + p] = w * m[j, p, p]
 
 
 @jit_helper
@@ -88,24 +88,24 @@ def _factor(
     total = ratio[n + 2 * jobs + pools]
     for j in range(jobs):
         once, twice = ratio[n + j], ratio[n + jobs + j]
-        at = j * pools
+        offset = j * pools
         for p in range(pools):
             for q in range(p + 1):
                 own[j, p, q] = once
-            own[j, p, p] += ratio[at + p]
+            own[j, p, p] += ratio[offset + p]
             for q in range(p + 1):
                 work[0, p, q] = own[j, p, q]
                 own[j, p, q] += twice * speed[j, p] * speed[j, q]
-            pull[at + p] = speed[j, p]
+            pull[offset + p] = speed[j, p]
         _cholesky(work, 0)
-        _through(work, 0, pull, at)
+        _through(work, 0, pull, offset)
         length = 0.0
         for p in range(pools):
-            length += speed[j, p] * pull[at + p]
+            length += speed[j, p] * pull[offset + p]
         rho[j] = 1.0 / (1.0 / twice + length)
         for p in range(pools):
-            pull[at + p] *= rho[j]
-            border[p] += level[j] * chips[j, p] * pull[at + p]
+            pull[offset + p] *= rho[j]
+            border[p] += level[j] * chips[j, p] * pull[offset + p]
         total += level[j] * level[j] * rho[j]
         _cholesky(own, j)
         for q in range(pools):
@@ -152,19 +152,19 @@ def _direction(
         side[p] = border[p]
     high, low = -ratio[last] * q[last], total
     for j in range(jobs):
-        at = j * pools
+        offset = j * pools
         some = ratio[n + j] * (ra[j] + q[n + j])
         miss = rb[j] - q[n + jobs + j]
-        for k in range(at, at + pools):
+        for k in range(offset, offset + pools):
             step[k] = some - q[k] * ratio[k]
             high += level[j] * pull[k] * step[k]
         high -= level[j] * rho[j] * miss
         for p in range(pools):
-            right[p] = pull[at + p] * miss
+            right[p] = pull[offset + p] * miss
             for k in range(pools):
-                right[p] += inverse[j, p, k] * step[at + k]
+                right[p] += inverse[j, p, k] * step[offset + k]
         for p in range(pools):
-            step[at + p] = right[p]
+            step[offset + p] = right[p]
             uc[p] -= chips[j, p] * right[p]
     _through(joint, 0, uc, 0)
     _through(joint, 0, side, 0)
@@ -177,22 +177,22 @@ def _direction(
         step[n + 2 * jobs + p] = rc[p]
     step[last] = move
     for j in range(jobs):
-        at = j * pools
+        offset = j * pools
         spent, gained = ra[j], -level[j] * move - rb[j]
         for p in range(pools):
-            step[at + p] += pull[at + p] * level[j] * move
+            step[offset + p] += pull[offset + p] * level[j] * move
             for k in range(pools):
-                step[at + p] += inverse[j, p, k] * chips[j, k] * uc[k]
-            spent -= step[at + p]
-            gained += speed[j, p] * step[at + p]
-            step[n + 2 * jobs + p] -= chips[j, p] * step[at + p]
+                step[offset + p] += inverse[j, p, k] * chips[j, k] * uc[k]
+            spent -= step[offset + p]
+            gained += speed[j, p] * step[offset + p]
+            step[n + 2 * jobs + p] -= chips[j, p] * step[offset + p]
         step[n + j], step[n + jobs + j] = spent, gained
         ua[j] = ratio[n + j] * (spent + q[n + j])
         ub[j] = -ratio[n + jobs + j] * (gained + q[n + jobs + j])
 
 
 @jit_cached_alloc
-def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float) -> Any:
+def solve(speed: Any, gain: Any, level: Any, chips: Any, capacity: Any, first: float) -> Any:
     """Shares, the level, the relative gap that is left and the steps taken.
 
     `speed` and `gain` 0: the job can't run in that pool, and its share there says nothing.
@@ -218,13 +218,13 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
     v[:n] = 0.5 / pools
     d[:] = big
     for p in range(pools):
-        v[n + 2 * jobs + p] = max(0.5 * room[p], 0.1)
-    best, steps, t, found = np.inf, 0, 0.0, np.zeros(n)
+        v[n + 2 * jobs + p] = max(0.5 * capacity[p], 0.1)
+    best, steps, t, shares = np.inf, 0, 0.0, np.zeros(n)
     while steps < STEPS:
         value, off, mu = -first * v[last], 0.0, 0.0
         rest[last] = -first - d[last]
         for p in range(pools):
-            rc[p] = room[p] - v[n + 2 * jobs + p]
+            rc[p] = capacity[p] - v[n + 2 * jobs + p]
             rest[n + 2 * jobs + p] = -lc[p] - d[n + 2 * jobs + p]
         for j in range(jobs):
             ra[j], rb[j] = 1.0 - v[n + j], v[n + jobs + j] + level[j] * v[last]
@@ -239,14 +239,14 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
                 rest[k] = -gain[j, p] - la[j] - speed[j, p] * lb[j] - chips[j, p] * lc[p] - d[k]
             off = max(off, abs(ra[j]), abs(rb[j]))
         for p in range(pools):
-            off = max(off, abs(rc[p]) / (1.0 + room[p]))
+            off = max(off, abs(rc[p]) / (1.0 + capacity[p]))
         for k in range(size):
             mu += v[k] * d[k]
         gap = max(mu / (1.0 + abs(value)), off)
         if gap < best:  # keep the best: the last steps of a degenerate program may spoil it
             best, t = gap, v[last]
             for k in range(n):
-                found[k] = v[k]
+                shares[k] = v[k]
         if not GAP <= gap < np.inf:
             break
         steps, mu = steps + 1, mu / size
@@ -305,4 +305,4 @@ def solve(speed: Any, gain: Any, level: Any, chips: Any, room: Any, first: float
             lb[j] += dual_most * ub[j]
         for p in range(pools):
             lc[p] += dual_most * uc[p]
-    return found.reshape(jobs, pools), t, best, steps
+    return shares.reshape(jobs, pools), t, best, steps

@@ -36,16 +36,16 @@ def own_policy(name: str, ours: Iterable[str] = ()) -> Policy:
 def _loaded(name: str, point: EntryPoint) -> Policy:
     importlib.invalidate_caches()
     try:
-        found = point.load()
+        policy = point.load()
     except Exception as broken:
         raise InputError("policy", name, f"a function that can be imported; {_words(broken)}") from broken
-    if not callable(found):
-        raise InputError("policy", name, f"a function of a ClusterState, not {type(found).__name__}")
-    return found  # type: ignore[no-any-return]
+    if not callable(policy):
+        raise InputError("policy", name, f"a function of a ClusterState, not {type(policy).__name__}")
+    return policy  # type: ignore[no-any-return]
 
 
 def checked(name: str, policy: Policy) -> Policy:
-    """The policy, with what it answers looked at before it is used."""
+    """The policy, its decision checked before it is used."""
 
     @functools.wraps(policy)
     def careful(state: ClusterState) -> PolicyDecision:

@@ -1,7 +1,7 @@
-"""Policies that rank pools by one number, and jobs by how little of it they need over their priority.
+"""Smith's rule (1956): pools ranked by one number, and jobs by how little of it they need over their priority.
 
-Least first over priority is Smith's rule (1956): it keeps the weighted sum of completion times low. Long jobs do not
-starve: `place` puts whoever has waited too long in front.
+Least first over priority keeps the weighted sum of completion times low. Long jobs do not
+starve: aging in `allocate` puts overdue jobs first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _alone(order: Floats) -> tuple[Floats, Ints, Floats]:
 
 @windowed(QueueWindow(by_work))
 def fastest(state: ClusterState) -> PolicyDecision:
-    """Earliest predicted end, the wait for room included; shortest first, in chip-seconds over priority."""
+    """Earliest predicted end, the wait for free chips included; shortest first, in chip-seconds over priority."""
     order = least_work(state.seconds, state.chips) / state.weight
     return PolicyDecision(
         finish_in(state),

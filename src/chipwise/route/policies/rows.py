@@ -20,9 +20,9 @@ def most(what: Floats) -> Floats:
 
 def least_work(seconds: Floats, chips: Ints) -> Floats:
     """The fewest chip-seconds of each job; inf where it can't run."""
-    found = np.empty(len(seconds))
-    _least_work(seconds, chips, found)
-    return found
+    work = np.empty(len(seconds))
+    _least_work(seconds, chips, work)
+    return work
 
 
 @jit_cached

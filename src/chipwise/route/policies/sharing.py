@@ -133,12 +133,12 @@ def _names(gains: Floats, chips: Ints, weight: Floats) -> list[bytes]:
 
 def _groups(names: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
     """Which group each row is in, the first row of each group, and how many rows it has."""
-    seen: dict[bytes, int] = {}
+    group_of: dict[bytes, int] = {}
     first: list[int] = []
     group = np.empty(len(names), dtype=np.int64)
     for j, name in enumerate(names):
-        if name not in seen:
-            seen[name] = len(first)
+        if name not in group_of:
+            group_of[name] = len(first)
             first.append(j)
-        group[j] = seen[name]
+        group[j] = group_of[name]
     return group, np.array(first, dtype=np.int64), np.bincount(group).astype(float)

@@ -36,15 +36,17 @@ def _best(state: ClusterState) -> tuple[Floats, Ints, Floats]:
 @windowed(QueueWindow(_best))
 def max_throughput_per_dollar(state: ClusterState) -> PolicyDecision:
     """Most jobs done per second and dollar, at no more than twice the least cost; idle chips speed jobs up."""
-    held = state.restartable & (state.at >= 0)
-    room = state.free + np.bincount(
-        state.at[held], state.chips[held, state.at[held]], minlength=len(state.pools)
+    preemptible = state.restartable & (state.current_pool >= 0)
+    capacity = state.free + np.bincount(
+        state.current_pool[preemptible],
+        state.chips[preemptible, state.current_pool[preemptible]],
+        minlength=len(state.pools),
     ).astype(np.int64)
-    fixed = np.where(state.restartable, -1, state.at)
-    turns = by_arrival(state)  # of those alike
+    fixed = np.where(state.restartable, -1, state.current_pool)
+    by_age = by_arrival(state)  # of those alike
     score, order = np.empty(state.seconds.shape), np.empty(state.seconds.shape)
-    pairs, key, most = scored(turns, state.seconds, state.usd, state.chips, state.weight, fixed, room, score)
-    plan = planned(turns, pairs[in_order(key)], state.seconds, score, state.chips, room)
+    pairs, key, most = scored(by_age, state.seconds, state.usd, state.chips, state.weight, fixed, capacity, score)
+    plan = planned(by_age, pairs[in_order(key)], state.seconds, score, state.chips, capacity)
     put_first(plan, most, score, order)
     return PolicyDecision(
         score,
@@ -57,15 +59,15 @@ def max_throughput_per_dollar(state: ClusterState) -> PolicyDecision:
 
 
 @jit_cached_alloc
-def scored(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, room: Any, score: Any) -> Any:
-    """Scores; the pairs of job and pool that may be planned, by turn, their scores, and the most of all scores.
+def scored(by_age: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: Any, capacity: Any, score: Any) -> Any:
+    """Scores; the pairs of job and pool that may be planned, by arrival, their scores, and the most of all scores.
 
-    `fixed`: where those are that can't be stopped; `turns`: among equals.
+    `fixed`: where those are that can't be stopped; `by_age`: the order among equals.
     """
     jobs, pools = seconds.shape
-    pairs, key, many, most = np.empty(jobs * pools, dtype=np.int64), np.empty(jobs * pools), 0, 0.0
+    pairs, key, count, most = np.empty(jobs * pools, dtype=np.int64), np.empty(jobs * pools), 0, 0.0
     for k in range(jobs):
-        j, least = turns[k], np.inf
+        j, least = by_age[k], np.inf
         for p in range(pools):
             if seconds[j, p] < np.inf and usd[j, p] < least:
                 least = usd[j, p]
@@ -74,14 +76,14 @@ def scored(turns: Any, seconds: Any, usd: Any, chips: Any, weight: Any, fixed: A
             if seconds[j, p] < np.inf and usd[j, p] <= DEAREST * least:
                 score[j, p] = seconds[j, p] * (usd[j, p] + FREE * seconds[j, p]) / weight[j]
                 most = max(most, score[j, p])
-                if fixed[j] < 0 and score[j, p] < np.inf and chips[j, p] <= room[p]:
-                    pairs[many], key[many] = j * pools + p, score[j, p]
-                    many += 1
-    return pairs[:many], key[:many], most
+                if fixed[j] < 0 and score[j, p] < np.inf and chips[j, p] <= capacity[p]:
+                    pairs[count], key[count] = j * pools + p, score[j, p]
+                    count += 1
+    return pairs[:count], key[:count], most
 
 
 @jit_cached_alloc
-def planned(turns: Any, pairs: Any, seconds: Any, score: Any, chips: Any, left: Any) -> Any:
+def planned(by_age: Any, pairs: Any, seconds: Any, score: Any, chips: Any, left: Any) -> Any:
     """The pool that each job gets; -1: none. `pairs`: of job and pool, as one number, in order of their scores."""
     jobs, pools = score.shape
     plan = np.full(jobs, -1, dtype=np.int64)
@@ -90,7 +92,7 @@ def planned(turns: Any, pairs: Any, seconds: Any, score: Any, chips: Any, left: 
         if plan[j] < 0 and chips[j, p] <= left[p]:
             plan[j] = p
             left[p] -= chips[j, p]
-    _speed_up(turns, seconds, score, chips, left, plan)
+    _speed_up(by_age, seconds, score, chips, left, plan)
     return plan
 
 
@@ -114,7 +116,7 @@ def _gain(j: int, q: int, seconds: Any, score: Any, chips: Any, left: Any, plan:
 
 
 @jit_cached_alloc
-def _speed_up(turns: Any, seconds: Any, score: Any, chips: Any, left: Any, plan: Any) -> None:
+def _speed_up(by_age: Any, seconds: Any, score: Any, chips: Any, left: Any, plan: Any) -> None:
     """Move jobs of a plan to idle chips, the greatest gain first, for as long as there is one.
 
     What each job would gain most from is kept: a move changes two pools alone.
@@ -125,7 +127,7 @@ def _speed_up(turns: Any, seconds: Any, score: Any, chips: Any, left: Any, plan:
     while True:
         most, who = 1.0 + 1e-9, -1
         for k in range(jobs):
-            j = turns[k]
+            j = by_age[k]
             if fresh[j]:
                 fresh[j], gain[j], goal[j] = False, 0.0, -1
                 for q in range(pools):

@@ -1,4 +1,4 @@
-"""How many chips of each pool attempts of this ledger may hold. Pure.
+"""Free capacity: how many chips of each pool attempts of this ledger may hold. Pure.
 
 A backend says what is free now; what our own running attempts hold comes on top, since the ledger counts those itself
 when it checks, inside its transaction, that a decision still fits.
@@ -18,7 +18,7 @@ DRAINED = "drained"
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class PoolChips:
     """The chips of a pool as the router counts them."""
 
     total: int  # that work
@@ -28,21 +28,21 @@ class Space:
     closed: bool = False  # to new jobs alone: what runs there goes on, and nothing is known that would speak against it
 
 
-def spaces(
+def count_chips(
     pools: Sequence[Pool],
-    rooms: Mapping[str, Capacity],
+    capacities: Mapping[str, Capacity],
     under_way: Sequence[AttemptRow],
     shown: Sequence[AttemptStatus],
     drained: Collection[str],
-) -> dict[str, Space]:
+) -> dict[str, PoolChips]:
     """The chips of each pool whose backend has answered; none where it has not."""
-    running = {seen.attempt for seen in shown if seen.state == RUNNING}
-    found = {}
+    running = {status.attempt for status in shown if status.state == RUNNING}
+    chips = {}
     for pool in pools:
         held = sum(a.option.chips for a in under_way if a.pool == pool.name)
-        there = sum(a.option.chips for a in under_way if a.pool == pool.name and a.id in running)
-        found[pool.name] = _space(pool, rooms.get(pool.name), held, there, pool.name in drained)
-    return found
+        running_chips = sum(a.option.chips for a in under_way if a.pool == pool.name and a.id in running)
+        chips[pool.name] = _pool_chips(pool, capacities.get(pool.name), held, running_chips, pool.name in drained)
+    return chips
 
 
 def powered(pool: Pool) -> int:
@@ -56,16 +56,16 @@ def powered(pool: Pool) -> int:
     return min(pool.count, int(pool.power_cap // pool.watts_chip))
 
 
-def _space(pool: Pool, room: Capacity | None, held: int, there: int, drained: bool) -> Space:
-    if room is None:
-        return Space(0, 0, 0, "its backend has not answered", closed=True)
-    total = min(room.total, pool.count)
+def _pool_chips(pool: Pool, capacity: Capacity | None, held: int, running_chips: int, drained: bool) -> PoolChips:
+    if capacity is None:
+        return PoolChips(0, 0, 0, "its backend has not answered", closed=True)
+    total = min(capacity.total, pool.count)
     if drained:
-        return Space(0, 0, 0, DRAINED, closed=True)
-    ours = min(room.free + there, total, powered(pool))
-    note = room.note
+        return PoolChips(0, 0, 0, DRAINED, closed=True)
+    ours = min(capacity.free + running_chips, total, powered(pool))
+    note = capacity.note
     if powered(pool) < total:
         note = f"its power cap allows {powered(pool)} chips at once"
-    elif room.down:
-        note = note or f"{room.down} chips are down"
-    return Space(total, ours, max(0, ours - held), note)
+    elif capacity.down:
+        note = note or f"{capacity.down} chips are down"
+    return PoolChips(total, ours, max(0, ours - held), note)

@@ -1,4 +1,4 @@
-"""/metrics over HTTP, in a thread of its own. Off loopback nothing is told without the bearer token."""
+"""/metrics over HTTP, in a thread of its own. Off loopback it needs the bearer token."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def read_token(file: Path | None) -> str:
 
 def _resolved(address: str, host: str, port: int) -> tuple[int, Any, bool]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise InputError("metrics", address, f"{_ACCEPTED} ({_why(error)})") from None
-    family, _, _, _, where = found[0]
-    loopback = all(ipaddress.ip_address(each[4][0]).is_loopback for each in found)
+    family, _, _, _, where = addresses[0]
+    loopback = all(ipaddress.ip_address(address_info[4][0]).is_loopback for address_info in addresses)
     return family, where, loopback
 
 
@@ -124,6 +124,6 @@ def _handler(token: str, text: Callable[[], str]) -> type[BaseHTTPRequestHandler
             self.wfile.write(data)
 
         def log_message(self, format: str, *arguments: Any) -> None:
-            """Scrapes are not told: they would bury what matters."""
+            """Scrapes are not logged: they would hide what matters."""
 
     return Handler

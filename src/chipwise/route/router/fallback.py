@@ -1,4 +1,4 @@
-"""What becomes of a job when an attempt has ended: done, tried again elsewhere, or failed with the reason. Pure.
+"""Fallback and retries: a job whose attempt has ended is done, tried again elsewhere, or failed. Pure.
 
 An attempt that failed counts against the job's retries. One that was lost, preempted or refused doesn't, since the job
 is not to blame; those are bounded too, and each makes the job wait longer before the next.
@@ -14,8 +14,8 @@ from chipwise.route.backend import AttemptStatus
 from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, SUCCEEDED, AttemptEnd, AttemptRow, JobRow
 
 BLAMELESS = frozenset({"lost", "preempted", "refused"})
-SOON_S = 60.0  # an attempt that was stopped later than that had its turn: policies that share stop jobs again and again
-MOST_BLAMELESS = 20  # in a row; a job that loses its place so often needs a person
+SOON_S = 60.0  # an attempt stopped later than that had its share: policies that share stop jobs again and again
+MOST_BLAMELESS = 20  # in a row; a job that loses its chips so often needs a person
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 300.0  # before the next attempt, doubled each time: a broken pool is not hammered
 MOST_DONE = 0.999  # of a job that has not ended: something is left, if only to say so
 
@@ -23,22 +23,22 @@ MOST_DONE = 0.999  # of a job that has not ended: something is left, if only to 
 def concluded(
     row: JobRow,
     attempt: AttemptRow,
-    seen: AttemptStatus,
+    status: AttemptStatus,
     earlier: Sequence[AttemptRow],
     now: float,
-    told: float | None = None,
+    progress: float | None = None,
 ) -> AttemptEnd:
     """The end of an attempt as its backend shows it. `earlier`: attempts since the job was last retried by hand.
 
-    `told` is the share done as the program itself wrote it, where it did.
+    `progress` is the share done as the program itself wrote it, where it did.
     """
-    began, ended = _span(attempt, seen, now)
+    began, ended = _span(attempt, status, now)
     spent = cost(attempt, began, ended)
-    done = _done(row, attempt, began, ended, told)
-    if seen.state == on.SUCCEEDED:
-        return AttemptEnd("succeeded", SUCCEEDED, seen.reason, done=1.0, spent=spent)
+    done = _done(row, attempt, began, ended, progress)
+    if status.state == on.SUCCEEDED:
+        return AttemptEnd("succeeded", SUCCEEDED, status.reason, done=1.0, spent=spent)
     over = row.spent + spent >= row.job.budget
-    state, reason = _state(attempt, seen)
+    state, reason = _state(attempt, status)
     if over and state != "cancelled":
         return AttemptEnd(
             state,
@@ -76,33 +76,33 @@ def time_limit(row: JobRow, attempt: AttemptRow, most: float) -> float | None:
     return max(1.0, limit) if isfinite(limit) else None
 
 
-def _span(attempt: AttemptRow, seen: AttemptStatus, now: float) -> tuple[float | None, float]:
-    began = attempt.started if seen.started is None else seen.started
-    return began, now if seen.ended is None else seen.ended
+def _span(attempt: AttemptRow, status: AttemptStatus, now: float) -> tuple[float | None, float]:
+    began = attempt.started if status.started is None else status.started
+    return began, now if status.ended is None else status.ended
 
 
-def _state(attempt: AttemptRow, seen: AttemptStatus) -> tuple[str, str]:
+def _state(attempt: AttemptRow, status: AttemptStatus) -> tuple[str, str]:
     """The ledger's word for how it ended, and why."""
-    reason = seen.reason or (f"left with status {seen.exit_code}" if seen.exit_code else "")
-    if attempt.stop and seen.state in (on.CANCELLED, on.LOST):
+    reason = status.reason or (f"left with status {status.exit_code}" if status.exit_code else "")
+    if attempt.stop and status.state in (on.CANCELLED, on.LOST):
         why = {"cancel": "", "preempt": "stopped for another job", "move": "stopped to run elsewhere"}[attempt.stop]
         return ("cancelled" if attempt.stop == "cancel" else "preempted"), why or reason
-    if seen.state == on.CANCELLED:
+    if status.state == on.CANCELLED:
         return ("failed" if "time limit" in reason.lower() else "cancelled"), reason
-    return ("lost" if seen.state == on.LOST else "failed"), reason
+    return ("lost" if status.state == on.LOST else "failed"), reason
 
 
-def _done(row: JobRow, attempt: AttemptRow, began: float | None, ended: float, told: float | None) -> float | None:
+def _done(row: JobRow, attempt: AttemptRow, began: float | None, ended: float, progress: float | None) -> float | None:
     """The share of the work that checkpoints hold after this attempt."""
-    keep = row.job.checkpoint
-    if not keep.restartable:
+    checkpoint = row.job.checkpoint
+    if not checkpoint.restartable:
         return None
-    if told is not None:
-        return min(max(row.done, told), MOST_DONE)
-    if began is None or not isfinite(keep.every) or keep.every <= 0:
+    if progress is not None:
+        return min(max(row.done, progress), MOST_DONE)
+    if began is None or not isfinite(checkpoint.every) or checkpoint.every <= 0:
         return row.done
-    worked = max(0.0, ended - began - (keep.restart if attempt.number > 1 else 0.0))
-    saved = floor(worked / keep.every) * keep.every
+    worked = max(0.0, ended - began - (checkpoint.restart if attempt.number > 1 else 0.0))
+    saved = floor(worked / checkpoint.every) * checkpoint.every
     return min(row.done + saved / max(attempt.option.seconds.value, 1e-9), MOST_DONE)
 
 
@@ -116,11 +116,11 @@ def _again(
     done: float | None,
     spent: float,
 ) -> AttemptEnd:
-    at = f"attempt {attempt.number} ({attempt.pool}, variant {attempt.variant}) {words(state)}"
-    full = f"{at}: {reason}" if reason else at
-    short = unpaid(row, done, spent)
-    if short:
-        return AttemptEnd(state, FAILED, f"{full}; {short}", done=done, spent=spent)
+    which = f"attempt {attempt.number} ({attempt.pool}, variant {attempt.variant}) {words(state)}"
+    report = f"{which}: {reason}" if reason else which
+    shortfall = unpaid(row, done, spent)
+    if shortfall:
+        return AttemptEnd(state, FAILED, f"{report}; {shortfall}", done=done, spent=spent)
     if state == "failed":
         failures = row.failures + 1
         if failures > row.job.retries:
@@ -130,14 +130,15 @@ def _again(
                 if row.job.retries
                 else "no retry is allowed"
             )
-            return AttemptEnd(state, FAILED, f"{full}; {many}", done=done, spent=spent)
-        return AttemptEnd(state, PENDING, full, now + wait(failures), done, spent)
+            return AttemptEnd(state, FAILED, f"{report}; {many}", done=done, spent=spent)
+        return AttemptEnd(state, PENDING, report, now + wait(failures), done, spent)
     forward = done is not None and done > row.done
-    row_of = 1 if forward else blameless(earlier, _kept_after(row)) + 1
-    if row_of > MOST_BLAMELESS:
-        return AttemptEnd(state, FAILED, f"{full}; {row_of} attempts in a row came to nothing", done=done, spent=spent)
-    pause = 0.0 if state == "preempted" else wait(row_of)
-    return AttemptEnd(state, PENDING, full, now + pause, done, spent)
+    in_a_row = 1 if forward else blameless(earlier, _kept_after(row)) + 1
+    if in_a_row > MOST_BLAMELESS:
+        many = f"{in_a_row} attempts in a row came to nothing"
+        return AttemptEnd(state, FAILED, f"{report}; {many}", done=done, spent=spent)
+    pause = 0.0 if state == "preempted" else wait(in_a_row)
+    return AttemptEnd(state, PENDING, report, now + pause, done, spent)
 
 
 def _counted(number: int, one: str, many: str) -> str:
@@ -160,9 +161,9 @@ def blameless(earlier: Sequence[AttemptRow], kept_after: float = inf) -> int:
     One that ran for `kept_after` seconds has brought the job to its next checkpoint.
     """
     count = 0
-    for each in reversed(earlier):
-        had = _ran(each) >= kept_after or (each.state == "preempted" and _ran(each) > SOON_S)
-        if each.state not in BLAMELESS or had:
+    for attempt in reversed(earlier):
+        got_somewhere = _ran(attempt) >= kept_after or (attempt.state == "preempted" and _ran(attempt) > SOON_S)
+        if attempt.state not in BLAMELESS or got_somewhere:
             break
         count += 1
     return count
@@ -170,8 +171,8 @@ def blameless(earlier: Sequence[AttemptRow], kept_after: float = inf) -> int:
 
 def _kept_after(row: JobRow) -> float:
     """Seconds after which an attempt has kept some of its work; inf where it never does."""
-    keep = row.job.checkpoint
-    return keep.restart + keep.every if keep.restartable else inf
+    checkpoint = row.job.checkpoint
+    return checkpoint.restart + checkpoint.every if checkpoint.restartable else inf
 
 
 def _ran(attempt: AttemptRow) -> float:

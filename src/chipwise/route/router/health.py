@@ -1,4 +1,4 @@
-"""Backends asked with care: one that is down, slow or answers nonsense is left alone for a while, longer each time."""
+"""Exponential backoff for backends: one that is down, slow or answers nonsense is left alone, longer each time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Who a router is: the first free place on this machine, so that one that was killed comes back as itself.
+"""The identity of a router: the first free name on this machine, so that one that was killed comes back as itself.
 
-The place is a lock on a file in the ledger's state folder; it ends with the process, however that ends. A router that
+The name is a lock on a file in the ledger's state folder; it ends with the process, however that ends. A router that
 comes back has its attempts at once, without waiting for a lease to run out.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.errors import InputError
-from chipwise.route.launch import made
+from chipwise.route.launch import create_atomically
 
 MOST = 64  # routers of one ledger on one machine
 
@@ -39,7 +39,7 @@ def mark_of(folder: Path) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            made(uuid.uuid4().hex.encode(), folder / "home")
+            create_atomically(uuid.uuid4().hex.encode(), folder / "home")
         return (folder / "home").read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
@@ -47,14 +47,14 @@ def mark_of(folder: Path) -> str:
 
 
 def identity(folder: Path) -> Identity:
-    """The first free place of this machine."""
+    """The first free name of this machine."""
     host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "host"
-    places = folder / "routers"
+    locks = folder / "routers"
     try:
-        places.mkdir(parents=True, exist_ok=True)
+        locks.mkdir(parents=True, exist_ok=True)
         for number in range(1, MOST + 1):
             name = f"{host}-{number}"
-            lock = os.open(places / name, os.O_RDWR | os.O_CREAT, 0o600)
+            lock = os.open(locks / name, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -13,10 +13,10 @@ from chipwise.route.cluster_state import ClusterState, Floats, Policy
 from chipwise.route.job_table import Candidate, JobTable
 from chipwise.route.ledger import Ledger
 from chipwise.route.ledger.records import OVER, PENDING, AttemptRow, JobRow
-from chipwise.route.ledger.states import come
+from chipwise.route.ledger.states import is_due
 from chipwise.route.pool import Pool
 
-EXPLAINED = 50  # pending jobs whose reason is written in one tick, those not told for longest: 10,000 in 7 minutes
+EXPLAINED = 50  # pending jobs whose reason is written in one pass, longest ago first: 10,000 in 7 minutes
 SHARES_S = 60.0  # for which shares of time hold while no job comes or goes: each time, a program is solved for them
 
 
@@ -27,8 +27,8 @@ class JobCache:
         self.ledger, self.pools = ledger, tuple(pools)
         self.table = JobTable(self.pools)
         self.rows: dict[str, JobRow] = {}
-        self.later: dict[str, float] = {}  # jobs that must wait until then before they are tried
-        self.told: dict[str, float] = {}  # when the reason of each job was last written, longest ago first
+        self.not_before: dict[str, float] = {}  # jobs that must wait until then before they are tried
+        self.explained_at: dict[str, float] = {}  # when the reason of each job was last written, longest ago first
         self.running: set[str] = set()  # on the table as such
         self._changed: float | None = None
         self._shares: tuple[float, dict[str, Floats]] = (0.0, {})
@@ -46,11 +46,11 @@ class JobCache:
                 self._drop(row.id)
                 continue
             if row.id not in self.rows:
-                self.told[row.id] = 0.0
+                self.explained_at[row.id] = 0.0
             self.rows[row.id] = row
             self._show(row, attempts.get(row.id), now)
-        for job in [job for job, when in self.later.items() if come(when, now)]:
-            del self.later[job]
+        for job in [job for job, when in self.not_before.items() if is_due(when, now)]:
+            del self.not_before[job]
             self._show(self.rows[job], attempts.get(job), now)
 
     def state(
@@ -61,28 +61,28 @@ class JobCache:
         start: Mapping[str, float],
         weights: Mapping[str, float],
         policy: Policy,
-        asked: Sequence[str] = (),
+        explain: Sequence[str] = (),
     ) -> ClusterState:
-        """The table as a policy sees it: of a long queue the front, with the jobs asked for."""
-        at, known = self._shares
+        """The table as a policy sees it: of a long queue the window, with the jobs to explain."""
+        since, shares = self._shares
         moment = self.table.moment(now, free, total, start=start or None, weights=weights)
-        state = queue_window(self.table, policy, moment, asked=asked)
-        whole = len(state.jobs) == len(self.table)
-        if known and whole and now - at < SHARES_S and all(job in known for job in state.jobs):
-            return self.table.part(moment, None, np.array([known[job] for job in state.jobs]))
+        state = queue_window(self.table, policy, moment, explain=explain)
+        complete = len(state.jobs) == len(self.table)
+        if shares and complete and now - since < SHARES_S and all(job in shares for job in state.jobs):
+            return self.table.part(moment, None, np.array([shares[job] for job in state.jobs]))
         return state
 
     @contextmanager
     def aside(self, attempts: Sequence[AttemptRow], now: float) -> Iterator[None]:
         """Show some jobs that are under way as if they waited: those that backends leave pending."""
-        taken = [a for a in attempts if a.job_id in self.running]
-        for each in taken:
-            self.table.stopped(each.job_id, now, done=self.rows[each.job_id].done)
+        shown_pending = [a for a in attempts if a.job_id in self.running]
+        for attempt in shown_pending:
+            self.table.stopped(attempt.job_id, now, done=self.rows[attempt.job_id].done)
         try:
             yield
         finally:
-            for each in taken:
-                self.table.started(each.job_id, each.pool, each.started or each.submitted or each.intended)
+            for attempt in shown_pending:
+                self.table.started(attempt.job_id, attempt.pool, _begun(attempt))
 
     def keep_shares(self, state: ClusterState, shares: Floats | None) -> None:
         """Remember what shares a policy gave, unless it was given them."""
@@ -91,60 +91,60 @@ class JobCache:
 
     def to_explain(self) -> list[str]:
         """Waiting jobs whose reason is to be written now."""
-        found: list[str] = []
-        for job in self.told:  # those not told for longest stand first
-            if job not in self.running and job not in self.later:
-                found.append(job)
-                if len(found) == EXPLAINED:
+        jobs: list[str] = []
+        for job in self.explained_at:  # those explained longest ago come first
+            if job not in self.running and job not in self.not_before:
+                jobs.append(job)
+                if len(jobs) == EXPLAINED:
                     break
-        return found
+        return jobs
 
     def explained(self, jobs: Sequence[str], now: float) -> None:
         """Their reasons have been written."""
         for job in jobs:
-            if self.told.pop(job, None) is not None:
-                self.told[job] = now
+            if self.explained_at.pop(job, None) is not None:
+                self.explained_at[job] = now
 
     def _drop(self, job: str) -> None:
         self.rows.pop(job, None)
-        self.later.pop(job, None)
-        self.told.pop(job, None)
+        self.not_before.pop(job, None)
+        self.explained_at.pop(job, None)
         self.running.discard(job)
         if job in self.table:
             self.table.remove(job)
 
     def _show(self, row: JobRow, attempt: AttemptRow | None, now: float) -> None:
         """Put a job on the table as it is now, or take it off while it must wait."""
-        self.later.pop(row.id, None)
-        if row.state == PENDING and not come(row.not_before, now):
-            self.later[row.id] = row.not_before
+        self.not_before.pop(row.id, None)
+        if row.state == PENDING and not is_due(row.not_before, now):
+            self.not_before[row.id] = row.not_before
             self.running.discard(row.id)
             if row.id in self.table:
                 self.table.remove(row.id)
             return
-        fresh = row.id not in self.table
-        if fresh:
+        new = row.id not in self.table
+        if new:
             self.table.add(candidate(row))
             if row.spent or row.failures or row.failed_at or attempt is not None:
                 self._replay(row)
-        here = attempt if attempt is not None and row.state != PENDING and attempt.pool in self.table.pools else None
-        if row.id in self.running and here is None:
+        current = attempt if attempt is not None and row.state != PENDING and attempt.pool in self.table.pools else None
+        if row.id in self.running and current is None:
             self.table.stopped(row.id, now, done=row.done, spent=row.spent, last_failed=row.failed_at)
             self.running.discard(row.id)
-        if not fresh or row.done or row.spent or row.failed_at:
+        if not new or row.done or row.spent or row.failed_at:
             self.table.replace(candidate(row))
-        if row.state != PENDING and here is None:  # under way where this router has no pool
+        if row.state != PENDING and current is None:  # under way where this router has no pool
             self.table.remove(row.id)
-        elif here is not None and row.id not in self.running:
-            self.table.started(row.id, here.pool, here.started or here.submitted or here.intended)
+        elif current is not None and row.id not in self.running:
+            self.table.started(row.id, current.pool, _begun(current))
             self.running.add(row.id)
 
     def _replay(self, row: JobRow) -> None:
         """What a job has been served so far."""
-        for each in self.ledger.attempts(row.id):
-            if each.started is not None and each.ended is not None and each.pool in self.table.pools:
-                self.table.started(row.id, each.pool, each.started)
-                self.table.stopped(row.id, each.ended, done=row.done, spent=row.spent)
+        for attempt in self.ledger.attempts(row.id):
+            if attempt.started is not None and attempt.ended is not None and attempt.pool in self.table.pools:
+                self.table.started(row.id, attempt.pool, attempt.started)
+                self.table.stopped(row.id, attempt.ended, done=row.done, spent=row.spent)
 
 
 @contextmanager
@@ -162,21 +162,12 @@ def _uncollected(first: bool) -> Iterator[None]:
         gc.enable()
 
 
+def _begun(attempt: AttemptRow) -> float:
+    return attempt.started or attempt.submitted or attempt.intended
+
+
 def candidate(row: JobRow) -> Candidate:
     """A job of the ledger as the table takes it."""
-    job = row.job
-    return Candidate(
-        row.id,
-        row.submitted,
-        row.options,
-        weight=job.priority,
-        deadline=job.deadline,
-        confidence=job.confidence,
-        budget=job.budget,
-        restartable=job.checkpoint.restartable,
-        every=job.checkpoint.every,
-        restart=job.checkpoint.restart,
-        done=row.done,
-        spent=row.spent,
-        last_failed=row.failed_at,
+    return Candidate.of(
+        row.job, row.id, row.submitted, row.options, done=row.done, spent=row.spent, last_failed=row.failed_at
     )

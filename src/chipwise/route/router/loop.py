@@ -20,7 +20,7 @@ from chipwise.route.ledger import Conflict, Ledger
 from chipwise.route.ledger.liveness import LEASE_S
 from chipwise.route.ledger.records import INTENDED, AttemptRow
 from chipwise.route.pool import Pool
-from chipwise.route.router.capacity import Space, spaces
+from chipwise.route.router.capacity import PoolChips, count_chips
 from chipwise.route.router.health import Guarded, Health
 from chipwise.route.router.job_cache import JobCache
 from chipwise.route.router.plan import Planner
@@ -28,12 +28,12 @@ from chipwise.route.router.reconcile import Reconciler, Reconciliation
 from chipwise.route.router.retention import EVERY_S, remove_old
 from chipwise.route.router.submitter import Submitter
 
-MOST_STARTS = 50  # in one tick: it stays short, and the backends are looked at again
+MOST_STARTS = 50  # in one tick: it stays short, and the backends are listed again
 
 
 @dataclass(slots=True)
 class TickReport:
-    """What a tick has found and done."""
+    """What a scheduling pass has done."""
 
     at: float
     seconds: float = 0.0
@@ -47,8 +47,8 @@ class TickReport:
     orphaned: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
     removed: list[str] = field(default_factory=list)  # attempts whose folders were removed
     decisions: dict[str, int] = field(default_factory=dict)  # by kind
-    spaces: dict[str, Space] = field(default_factory=dict)
-    down: dict[str, str] = field(default_factory=dict)  # backends that did not answer, with what they said
+    pool_chips: dict[str, PoolChips] = field(default_factory=dict)
+    down: dict[str, str] = field(default_factory=dict)  # backends that did not answer, with their error
     up: list[str] = field(default_factory=list)
 
     @property
@@ -106,48 +106,48 @@ class Router:
         self._kept = -inf  # when old folders were last removed
 
     def tick(self) -> TickReport:
-        """Look, decide, act."""
-        begun, now = time.perf_counter(), self.clock()
+        """One scheduling pass: reconcile, decide, submit."""
+        start, now = time.perf_counter(), self.clock()
         report = TickReport(now)
         self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, now)
         self.health.refresh()
-        mine = self._mine(now)
+        mine = self._take_attempts(now)
         self.cache.refresh(self.ledger.attempts(under_way=True), now)
-        rooms, shown, again = self._look(mine, now, report)
+        capacities, statuses, again = self._reconcile(mine, now, report)
         under_way = self.ledger.attempts(under_way=True)
         self.cache.refresh(under_way, now)
         report.orphaned = [a.id for a in under_way if a.pool not in self.by_name]
-        report.spaces = spaces(self.pools, rooms, under_way, shown, self.ledger.drained())
+        report.pool_chips = count_chips(self.pools, capacities, under_way, statuses, self.ledger.drained())
         fresh = self._decide(under_way, now, report)
         for attempt in [*again, *fresh]:
             if self.stopping.is_set():
                 break  # intended, not submitted: whoever comes next does it
-            self._hand_over(attempt, report)
+            self._submit(attempt, report)
         if isfinite(self.keep_s) and abs(now - self._kept) > EVERY_S:
             self._kept = now
-            self._remove_old(shown, now, report)
-        report.open_jobs, report.seconds = len(self.cache.rows), time.perf_counter() - begun
+            self._remove_old(statuses, now, report)
+        report.open_jobs, report.seconds = len(self.cache.rows), time.perf_counter() - start
         return report
 
     def stopped(self) -> None:
         """Say that this router leaves in good order."""
         self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, self.clock(), True)
 
-    def _mine(self, now: float) -> list[AttemptRow]:
+    def _take_attempts(self, now: float) -> list[AttemptRow]:
         self._renewed = now
         return self.ledger.take(self.name, now, self.lease_s, tuple(self.by_name))
 
-    def _look(
+    def _reconcile(
         self, mine: Sequence[AttemptRow], now: float, report: TickReport
     ) -> tuple[dict[str, Capacity], list[AttemptStatus], list[AttemptRow]]:
         """Reconcile with every backend that answers."""
-        rooms: dict[str, Capacity] = {}
-        shown: list[AttemptStatus] = []
-        again: list[AttemptRow] = []
+        capacities: dict[str, Capacity] = {}
+        statuses: list[AttemptStatus] = []
+        resubmit: list[AttemptRow] = []
         for name, backend in self.backends.items():
             pools = [p for p in self.pools if backend_name(p) == name]
             theirs = [a for a in mine if a.pool in {p.name for p in pools}]
-            found = (
+            answer = (
                 None
                 if self.health.resting(name, now)
                 else self.health.ask(
@@ -156,30 +156,30 @@ class Router:
                     lambda e=backend, n=name, t=theirs, p=pools: self._ask(e, n, t, p, now),  # type: ignore[misc]
                 )
             )
-            if found is None:
+            if answer is None:
                 report.down[name] = self.health.rows[name].error
                 self._give_up(name, theirs, report)
                 continue
-            seen, room = found
-            if seen.error:
-                self.health.down(name, seen.error, now)
-                report.down[name] = seen.error
+            reconciliation, capacity = answer
+            if reconciliation.error:
+                self.health.down(name, reconciliation.error, now)
+                report.down[name] = reconciliation.error
             else:
                 self.health.well(name, now)
                 report.up.append(name)
-                rooms.update(room)
-            shown += seen.seen
-            again += seen.resubmit
-            report.ended += seen.ended
-            report.stopped += seen.stopped
-            report.unknown += seen.unknown
-        return rooms, shown, again
+                capacities.update(capacity)
+            statuses += reconciliation.statuses
+            resubmit += reconciliation.resubmit
+            report.ended += reconciliation.ended
+            report.stopped += reconciliation.stopped
+            report.unknown += reconciliation.unknown
+        return capacities, statuses, resubmit
 
     def _ask(
         self, backend: Backend, name: str, theirs: Sequence[AttemptRow], pools: Sequence[Pool], now: float
     ) -> tuple[Reconciliation, Mapping[str, Capacity]]:
-        found = self.reconcilers[name].backend(backend, theirs, self.cache.rows, now)
-        return found, backend.capacity(pools)
+        reconciliation = self.reconcilers[name].reconcile(backend, theirs, self.cache.rows, now)
+        return reconciliation, backend.capacity(pools)
 
     def _give_up(self, name: str, theirs: Sequence[AttemptRow], report: TickReport) -> None:
         for attempt in theirs:
@@ -190,7 +190,7 @@ class Router:
                 report.refused.append(attempt.id)
 
     def _decide(self, under_way: Sequence[AttemptRow], now: float, report: TickReport) -> list[AttemptRow]:
-        plan = self.planner.plan(under_way, report.spaces, now, MOST_STARTS)
+        plan = self.planner.plan(under_way, report.pool_chips, now, MOST_STARTS)
         for attempt in plan.moves:
             with suppress(Conflict):  # another router has ended it meanwhile
                 self.ledger.ask_stop(attempt, "move", now)
@@ -199,11 +199,11 @@ class Router:
             report.decisions[decision.kind] = report.decisions.get(decision.kind, 0) + 1
         if not plan.decisions:
             return []
-        return self.ledger.decide(self.name, self.policy_name, plan.decisions, now, self.lease_s, plan.room)
+        return self.ledger.decide(self.name, self.policy_name, plan.decisions, now, self.lease_s, plan.capacity)
 
-    def _remove_old(self, shown: Sequence[AttemptStatus], now: float, report: TickReport) -> None:
+    def _remove_old(self, statuses: Sequence[AttemptStatus], now: float, report: TickReport) -> None:
         """Remove old folders of backends that have answered: only they know what is still under way."""
-        running = {seen.attempt for seen in shown if seen.state not in ENDED}
+        running = {status.attempt for status in statuses if status.state not in ENDED}
         for name in report.up:
             removed = self.health.ask(
                 name,
@@ -214,22 +214,22 @@ class Router:
             )
             report.removed += removed or []
 
-    def _hand_over(self, attempt: AttemptRow, report: TickReport) -> None:
+    def _submit(self, attempt: AttemptRow, report: TickReport) -> None:
         now = self.clock()
         if now - self._renewed > self.lease_s / 3:
-            self._mine(now)
+            self._take_attempts(now)
         pool = self.by_name[attempt.pool]
         name = backend_name(pool)
         if self.health.resting(name, now):
             return
-        there = self.ledger.attempt(attempt.id)
-        if there.router != self.name or there.state != INTENDED or there.stop:
+        current = self.ledger.attempt(attempt.id)
+        if current.router != self.name or current.state != INTENDED or current.stop:
             return  # another looks after it by now, or its owner has cancelled it: the next pass says
         row = self.cache.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
-        said = self.submitter.submit(self.backends[name], self.reconcilers[name], attempt, row, pool)
-        if said == "submitted":
+        outcome = self.submitter.submit(self.backends[name], self.reconcilers[name], attempt, row, pool)
+        if outcome == "submitted":
             report.started.append(attempt.id)
-        elif said == "refused":
+        elif outcome == "refused":
             report.refused.append(attempt.id)
 
 

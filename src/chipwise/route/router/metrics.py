@@ -83,7 +83,7 @@ def _families(report: TickReport, rows: Iterable[JobRow], totals: Totals) -> Ite
     ended = {state: n for state, n in totals["attempts"].items() if state not in UNDER_WAY}
     under_way = {state: n for state, n in totals["attempts"].items() if state in UNDER_WAY}
     up = {**dict.fromkeys(report.up, 1.0), **dict.fromkeys(report.down, 0.0)}
-    pools = report.spaces
+    pools = report.pool_chips
     none = dict.fromkeys(pools, 0.0)
     yield _gauge("chipwise_jobs", "Jobs in the ledger.", "state", totals["jobs"])
     yield _gauge("chipwise_attempts_under_way", "Attempts under way.", "state", under_way)

@@ -1,4 +1,4 @@
-"""What is to be done now, by the policy, with what the backends have room for."""
+"""One scheduling pass of the router: the policy's decisions for the free capacity that the backends show."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from chipwise.route.cluster_state import ClusterState, Decision, Policy
 from chipwise.route.job_table import Candidate, JobTable
 from chipwise.route.ledger.records import PENDING, SUBMITTED, AttemptRow
 from chipwise.route.option import Option
-from chipwise.route.router.capacity import DRAINED, Space
+from chipwise.route.router.capacity import DRAINED, PoolChips
 from chipwise.route.router.health import Guarded
 from chipwise.route.router.job_cache import JobCache
 from chipwise.route.router.submitter import launch_of
 
-PENDING_S = 60.0  # in a backend's own queue, after which a job may leave it for a pool with room
-FULL_S = 60.0  # until a pool that others have just filled may have room: nothing is known, a minute is noticed
+PENDING_S = 60.0  # in a backend's own queue, after which a job may leave it for a pool with free chips
+FULL_S = 60.0  # until a pool that others have just filled may have free chips: nothing is known, a minute is noticed
 PREDICTED_S = 30.0  # for which a backend's predicted start holds; asking costs it a pass of its scheduler
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Decisions, the room they were made for, and attempts that are to leave their backend's queue."""
+    """Decisions, the capacity they were made for, and attempts that are to leave their backend's queue."""
 
     decisions: list[Decision]
-    room: dict[str, int]
+    capacity: dict[str, int]
     moves: list[str] = field(default_factory=list)
 
 
 class Planner:
-    """Asks the policy."""
+    """Runs the policy over the job cache."""
 
     def __init__(
         self,
@@ -49,42 +49,44 @@ class Planner:
     ) -> None:
         self.cache, self.policy, self.backends, self.folders = cache, policy, backends, folders
         self.weights = dict(weights)
-        self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, what was said
+        self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, the start predicted
         self._full: dict[str, float] = {}  # pools that others fill, since when
 
     def warm(self) -> None:
-        """Compile what placing needs, where no earlier run has: a minute at the most, better before the first lease."""
+        """Compile what allocation needs, where no earlier run has: a minute at most, better before the first lease."""
         pools = self.cache.pools
-        room = {pool.name: 1 for pool in pools}
-        some = tuple(Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0) for pool in pools)
-        for many in (1, 3):  # arrays of one job have another layout than those of several: both are compiled for
+        capacity = {pool.name: 1 for pool in pools}
+        options = tuple(Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0) for pool in pools)
+        for count in (1, 3):  # arrays of one job have another layout than those of several: both are compiled for
             table = JobTable(pools)
-            for k in range(many):
-                table.add(Candidate(str(k), 0.0, some))
-            state = table.state(0.0, room, room, weights=self.weights)
+            for k in range(count):
+                table.add(Candidate(str(k), 0.0, options))
+            state = table.state(0.0, capacity, capacity, weights=self.weights)
             allocate(state, self.policy(state), table.option)
 
-    def plan(self, under_way: Sequence[AttemptRow], space: Mapping[str, Space], now: float, most: int) -> Plan:
+    def plan(self, under_way: Sequence[AttemptRow], pool_chips: Mapping[str, PoolChips], now: float, most: int) -> Plan:
         """What is to be done; at most so many starts."""
         if not len(self.cache.table):
             return Plan([], {})
-        free = {name: each.free for name, each in space.items()}
-        total = {name: each.total for name, each in space.items()}
-        room = {name: each.ours for name, each in space.items()}
+        free = {name: chips.free for name, chips in pool_chips.items()}
+        total = {name: chips.total for name, chips in pool_chips.items()}
+        capacity = {name: chips.ours for name, chips in pool_chips.items()}
         pending = self._pending(under_way, now)
-        start = self._starts(space, [a.job_id for a in pending], now)
+        start = self._starts(pool_chips, [a.job_id for a in pending], now)
         with self.cache.aside(pending, now):
             explain = self.cache.to_explain()
-            state = _left_alone(self.cache.state(now, free, total, start, self.weights, self.policy, explain), space)
+            state = _protect_closed_pools(
+                self.cache.state(now, free, total, start, self.weights, self.policy, explain), pool_chips
+            )
             decision = self.policy(state)
             self.cache.keep_shares(state, decision.shares)
-            decisions = allocate(state, decision, self.cache.table.option, waits=explain, heads=True)
+            decisions = allocate(state, decision, self.cache.table.option, explain=explain, heads=True)
         self.cache.explained(explain, now)
         own = {a.job_id: a for a in pending}
         moves = [own[d.job].id for d in decisions if d.kind == "start" and d.job in own and d.pool != own[d.job].pool]
         decisions = [d for d in decisions if d.job not in own]
-        decisions = [_told(d, space) for d in self._queued(decisions, under_way, total, room)]
-        return Plan(_first(decisions, most), room, moves)
+        decisions = [_with_pool_notes(d, pool_chips) for d in self._queued(decisions, under_way, total, capacity)]
+        return Plan(_at_most(decisions, most), capacity, moves)
 
     def _pending(self, under_way: Sequence[AttemptRow], now: float) -> list[AttemptRow]:
         """Attempts that have been in a backend's own queue for long."""
@@ -103,24 +105,26 @@ class Planner:
         name = next((backend_name(p) for p in self.cache.pools if p.name == pool), "")
         return name in self.backends and self.backends[name].queues
 
-    def _starts(self, space: Mapping[str, Space], pending: Sequence[str], now: float) -> dict[str, float]:
-        """When pools that others fill have room: as their backends predict for the job that has waited for longest
-        there; where they can't, as long again as they have been full."""
-        found = {}
-        for name, each in space.items():
-            if each.free or each.ours >= each.total:  # room, or none but our own jobs there: the table knows their ends
+    def _starts(self, pool_chips: Mapping[str, PoolChips], pending: Sequence[str], now: float) -> dict[str, float]:
+        """When pools that others fill have free chips, as their backends predict for the job that has waited longest.
+
+        Where they can't tell: as long again as they have been full.
+        """
+        starts = {}
+        for name, chips in pool_chips.items():
+            if chips.free or chips.ours >= chips.total:  # none but our own jobs there: the table knows their ends
                 self._full.pop(name, None)
                 if not self._queues(name):
                     continue
-            at, said = self._predicted.get(name, (0.0, None))
-            if self._queues(name) and each.total and now - at > PREDICTED_S:
-                said = self._ask_start(name, each.free, pending, now)
-                self._predicted[name] = (now, said)
-            if said is not None and said > now:
-                found[name] = said
-            elif not each.free and each.ours < each.total:
-                found[name] = now + max(FULL_S, now - self._full.setdefault(name, now))
-        return found
+            asked_at, predicted = self._predicted.get(name, (0.0, None))
+            if self._queues(name) and chips.total and now - asked_at > PREDICTED_S:
+                predicted = self._ask_start(name, chips.free, pending, now)
+                self._predicted[name] = (now, predicted)
+            if predicted is not None and predicted > now:
+                starts[name] = predicted
+            elif not chips.free and chips.ours < chips.total:
+                starts[name] = now + max(FULL_S, now - self._full.setdefault(name, now))
+        return starts
 
     def _ask_start(self, name: str, free: int, pending: Sequence[str], now: float) -> float | None:
         pool = next(p for p in self.cache.pools if p.name == name)
@@ -129,15 +133,15 @@ class Planner:
             if option is None or (row.state != PENDING and row.id not in pending):
                 continue
             attempt = f"{self.cache.ledger.uid}-{row.id}-0"
-            asked = AttemptRow(attempt, row.id, 0, name, option.variant, option, "", "", now)
+            trial = AttemptRow(attempt, row.id, 0, name, option.variant, option, "", "", now)
             backend = backend_name(pool)
             try:
-                said: float | None = self.backends[backend].predicted_start(
-                    launch_of(row, asked, pool, self.folders[backend])
+                start: float | None = self.backends[backend].predicted_start(
+                    launch_of(row, trial, pool, self.folders[backend])
                 )
             except (BackendDown, BackendRefused):  # a prediction is a favour: its list says whether it is down
                 return None
-            return said
+            return start
         return None
 
     def _queued(
@@ -145,50 +149,52 @@ class Planner:
         decisions: Sequence[Decision],
         under_way: Sequence[AttemptRow],
         total: Mapping[str, int],
-        room: dict[str, int],
+        capacity: dict[str, int],
     ) -> list[Decision]:
         """Let the first job that waits for a full pool wait in the backend's own queue, where it has one."""
-        found = list(decisions)
-        taken = {a.pool for a in under_way if a.state != "running"} | {d.pool for d in decisions if d.kind == "start"}
-        for k, decision in enumerate(found):
-            waits = decision.kind == "wait" and decision.pool and decision.pool not in taken
-            if not waits or not self._queues(decision.pool):
+        queued = list(decisions)
+        pools_taken = {a.pool for a in under_way if a.state != "running"} | {
+            d.pool for d in decisions if d.kind == "start"
+        }
+        for k, decision in enumerate(queued):
+            is_first = decision.kind == "wait" and decision.pool and decision.pool not in pools_taken
+            if not is_first or not self._queues(decision.pool):
                 continue
             option = self.cache.table.option(decision.job, decision.pool)
             if option.chips > total.get(decision.pool, 0):
                 continue
             held = sum(a.option.chips for a in under_way if a.pool == decision.pool)
-            room[decision.pool] = max(room.get(decision.pool, 0), held + option.chips)
-            found[k] = replace(
+            capacity[decision.pool] = max(capacity.get(decision.pool, 0), held + option.chips)
+            queued[k] = replace(
                 decision, kind="start", variant=option.variant, reason=f"{decision.reason}, in the backend's own queue"
             )
-            taken.add(decision.pool)
-        return found
+            pools_taken.add(decision.pool)
+        return queued
 
 
-def _left_alone(state: ClusterState, space: Mapping[str, Space]) -> ClusterState:
+def _protect_closed_pools(state: ClusterState, pool_chips: Mapping[str, PoolChips]) -> ClusterState:
     """The state in which jobs that run in closed pools are neither stopped nor moved."""
-    closed = np.array([space[name].closed for name in state.pools])
+    closed = np.array([pool_chips[name].closed for name in state.pools])
     if not closed.any():
         return state
-    return replace(state, restartable=state.restartable & ~((state.at >= 0) & closed[state.at]))
+    return replace(state, restartable=state.restartable & ~((state.current_pool >= 0) & closed[state.current_pool]))
 
 
-def _told(decision: Decision, space: Mapping[str, Space]) -> Decision:
+def _with_pool_notes(decision: Decision, pool_chips: Mapping[str, PoolChips]) -> Decision:
     """A decision that waits for chips which don't work, with the reason: policies see only that."""
     if decision.kind != "wait" or not decision.reason.startswith(NO_CHIPS):
         return decision
-    notes = {pool: space[pool].note for pool in decision.scores if pool in space and space[pool].note}
+    notes = {pool: pool_chips[pool].note for pool in decision.scores if pool in pool_chips and pool_chips[pool].note}
     if notes and len(notes) == len(decision.scores) and set(notes.values()) == {DRAINED}:
-        words = f"{', '.join(notes)} {'is' if len(notes) == 1 else 'are'} drained"
+        explanation = f"{', '.join(notes)} {'is' if len(notes) == 1 else 'are'} drained"
     elif notes:
-        words = f"{NO_CHIPS} ({'; '.join(f'{pool}: {note}' for pool, note in notes.items())})"
+        explanation = f"{NO_CHIPS} ({'; '.join(f'{pool}: {note}' for pool, note in notes.items())})"
     else:
         return decision
-    return replace(decision, reason=decision.reason.replace(NO_CHIPS, words, 1))
+    return replace(decision, reason=decision.reason.replace(NO_CHIPS, explanation, 1))
 
 
-def _first(decisions: Sequence[Decision], most: int) -> list[Decision]:
+def _at_most(decisions: Sequence[Decision], most: int) -> list[Decision]:
     """The decisions with at most so many starts; the others are made again in the next tick."""
     kept, starts = [], 0
     for decision in decisions:

@@ -20,20 +20,20 @@ EVERY_S = 600.0  # between two passes: folders are removed days after their end,
 MOST = 200  # folders in one pass: a tick stays short
 
 
-def remove_old(ledger: Ledger, folder: Path, keep_s: float, now: float, shown: Collection[str]) -> list[str]:
+def remove_old(ledger: Ledger, folder: Path, keep_s: float, now: float, under_way: Collection[str]) -> list[str]:
     """Remove folders of attempts that ended over `keep_s` ago and whose jobs are over; their names.
 
-    `shown`: attempts that the backend shows as under way, whatever the ledger says: theirs are kept.
+    `under_way`: attempts that the backend shows as under way, whatever the ledger says: theirs are kept.
     """
     attempts, aside = folder / "attempts", folder / "removed"
     try:
         shutil.rmtree(aside, ignore_errors=True)
         old = [
-            each.name
-            for each in os.scandir(attempts)
-            if each.name not in shown
-            and each.is_dir(follow_symlinks=False)
-            and each.stat(follow_symlinks=False).st_mtime < now - keep_s
+            entry.name
+            for entry in os.scandir(attempts)
+            if entry.name not in under_way
+            and entry.is_dir(follow_symlinks=False)
+            and entry.stat(follow_symlinks=False).st_mtime < now - keep_s
         ]
         names = ledger.over_before(sorted(old), now - keep_s)[:MOST]
         if names:

@@ -68,8 +68,8 @@ def router_of(ledger: Ledger, pools: Pools, options: ServiceOptions) -> Iterator
     try:
         folders = {backend_name(pool): pools.folder_of(pool.backend) / ledger.uid for pool in pools.pools}
         backends = backends_of(pools.pools, folders, ledger.uid)
-        known = {**folders, f"routers of {socket.gethostname()}": pools.folder / ledger.uid}
-        _settle(ledger, own.name, options.policy, known)
+        marked = {**folders, f"routers of {socket.gethostname()}": pools.folder / ledger.uid}
+        _settle(ledger, own.name, options.policy, marked)
         yield Router(
             ledger,
             backends,

@@ -1,4 +1,4 @@
-"""How routing stands, from the ledger alone: routers, backends, jobs by state, what is wrong."""
+"""The state of routing, from the ledger alone: routers, backends, jobs by state, what is wrong."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def router_status(ledger: str = "") -> RouterStatus:
 def status_at(ledger: Ledger, now: float) -> RouterStatus:
     """How routing stood at a time, by a ledger that is open."""
     totals = ledger.totals()
-    waiting = ledger.jobs(state=PENDING)
+    pending = ledger.jobs(state=PENDING)
     return RouterStatus(
         now,
         ledger.where,
@@ -123,6 +123,6 @@ def status_at(ledger: Ledger, now: float) -> RouterStatus:
         {state: int(n) for state, n in totals["jobs"].items()},
         {state: int(n) for state, n in totals["attempts"].items()},
         ledger.drained(),
-        min(waiting, key=lambda row: row.submitted, default=None),
+        min(pending, key=lambda row: row.submitted, default=None),
         tuple(ledger.check()),
     )

@@ -49,7 +49,7 @@ def submitted(backend: Backend, launch: Launch) -> str:
 
 
 class Submitter:
-    """Hands attempts over."""
+    """Submits attempts."""
 
     def __init__(self, ledger: Ledger, health: Health, clock: Callable[[], float]) -> None:
         self.ledger, self.health, self.clock = ledger, health, clock
@@ -62,8 +62,8 @@ class Submitter:
             backend_id = self.health.ask(name, self.clock(), lambda: submitted(backend, launch))
         except BackendRefused as error:
             refused = str(error)
-            buried = self.health.ask(name, self.clock(), lambda: own.refuse(attempt, row, refused, self.clock()))
-            return "refused" if buried else "down"
+            revoked = self.health.ask(name, self.clock(), lambda: own.refuse(attempt, row, refused, self.clock()))
+            return "refused" if revoked else "down"
         if backend_id is None:
             return "down"
         if backend_id.startswith(REVOKED):  # another router has given it up, and says so in a moment

@@ -1,7 +1,7 @@
 """Discrete-event simulation of a trace under one policy: the clock jumps from event to event.
 
 Events are arrivals, ends, chips taken away, nodes that fail and come back, and ticks while a job waits beside free
-chips. At each the policy is asked through the router's own job table and allocation.
+chips. At each the policy decides through the router's own job table and allocation.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from chipwise.route.simulate.outcome import FAILED, INTERRUPTED, PREEMPTED, SUCC
 from chipwise.route.simulate.random_events import RandomEvents
 from chipwise.units import HOUR, MINUTE
 
-# in the order in which events of one moment are handled: capacity is freed before it is asked for
+# in the order in which events of one moment are handled: capacity is freed before it is allocated
 _END, _LOSS, _BACK, _NODE, _ARRIVE, _TICK = range(6)
-TICK_S = 5 * MINUTE  # between two askings while nothing happens but time
+TICK_S = 5 * MINUTE  # between two scheduling passes while nothing happens but time
 MOST_STOPS = 1000  # of one job in a row that kept nothing, after which its policy is said never to end it
 MOST_LOST = 20  # runs in a row that lost their chips before a checkpoint: then a job fails, as in the router
 CLOSE = 1e-9  # share of a checkpoint interval that rounding may hide
@@ -35,7 +35,7 @@ CLOSE = 1e-9  # share of a checkpoint interval that rounding may hide
 class _Live:
     """A job on its way."""
 
-    at: int  # its place in the trace
+    index: int  # in the trace
     arrival: Arrival
     kept: float = 0.0  # share of the work that checkpoints hold
     attempt: int = 0
@@ -69,7 +69,7 @@ class Scheduler(Protocol):
         """It runs."""
 
     def stop(self, job: str, now: float, kept: float, spent: float, failed: bool) -> None:
-        """It waits again, with so much of its work kept and so much money spent; `failed`: its place let it down."""
+        """It waits again, with so much of its work kept and so much money spent; `failed`: its chips were lost."""
 
     def leave(self, job: str) -> None:
         """It is done."""
@@ -78,7 +78,7 @@ class Scheduler(Protocol):
         """So many chips of a pool work now."""
 
     def decide(self, now: float) -> Sequence[Decision]:
-        """What to do now: stops come before the starts that need their room."""
+        """What to do now: stops come before the starts that need their chips."""
 
     def why(self, job: str) -> str:
         """Why a job waits, as last decided."""
@@ -107,10 +107,10 @@ class _Replay:
         self.usable = {p.name: usable(p) for p in trace.pools}
         self.held = dict.fromkeys(self.pools, 0)
         self.down = dict.fromkeys(self.pools, 0)
-        self.jobs = [_Live(i, fed(a, self.usable)) for i, a in enumerate(trace.arrivals)]
+        self.jobs = [_Live(i, within_power(a, self.usable)) for i, a in enumerate(trace.arrivals)]
         self.by_id = {a.id: live for a, live in zip(trace.arrivals, self.jobs, strict=True)}
         self.running: dict[str, dict[int, _Live]] = {name: {} for name in self.pools}
-        self.waiting: dict[int, _Live] = {}
+        self.pending: dict[int, _Live] = {}
         self.sizes: dict[str, Counter[int]] = {name: Counter() for name in self.pools}  # chips that waiting jobs need
         self.heap: list[tuple[float, int, int, int, int, str]] = []
         self.number = 0
@@ -122,7 +122,7 @@ class _Replay:
         """Every event in its order, then what is left."""
         began = process_time()
         for live in self.jobs:
-            self._later(live.arrival.at, _ARRIVE, live.at)
+            self._later(live.arrival.at, _ARRIVE, live.index)
         first = self.jobs[0].arrival.at if self.jobs else 0.0
         for name in self.pools:
             self._next_failure(name, first, 0)
@@ -131,7 +131,7 @@ class _Replay:
             while self.heap and self.heap[0][0] <= now:
                 _, kind, _, a, b, name = heapq.heappop(self.heap)
                 self._happen(now, kind, a, b, name)
-            if self.waiting or self.scheduler.moves:
+            if self.pending or self.scheduler.moves:
                 self._decide(now)
             if self.options.say is not None:
                 self.options.say(self.over, len(self.jobs))
@@ -170,34 +170,34 @@ class _Replay:
         self.scheduler.arrive(arrival)
 
     def _wait(self, live: _Live) -> None:
-        self.waiting[live.at] = live
+        self.pending[live.index] = live
         for option in live.arrival.options:
             self.sizes[option.pool][option.chips] += 1
 
     def _start(self, live: _Live, option: Option, now: float) -> None:
         arrival, pool = live.arrival, self.pools[option.pool]
-        del self.waiting[live.at]
-        for each in arrival.options:
-            self.sizes[each.pool][each.chips] -= 1
+        del self.pending[live.index]
+        for alternative in arrival.options:
+            self.sizes[alternative.pool][alternative.chips] -= 1
         live.attempt += 1
         live.option, live.since = option, now
         live.first = now if live.first is None else live.first
-        place = arrival.options.index(option)
-        live.pace = self._pace(arrival, place)
+        index = arrival.options.index(option)
+        live.pace = self._pace(arrival, index)
         restarts = live.attempt > 1 and arrival.job.checkpoint.restartable
         live.warming = arrival.job.checkpoint.restart if restarts else 0.0
         self.held[pool.name] += option.chips
-        self.running[pool.name][live.at] = live
+        self.running[pool.name][live.index] = live
         self.scheduler.start(arrival.id, option, now)
-        self._later(now + live.warming + (1 - live.kept) * live.pace, _END, live.at, live.attempt)
+        self._later(now + live.warming + (1 - live.kept) * live.pace, _END, live.index, live.attempt)
         lost = self.random_events.interruption(pool, option.chips, arrival.id, live.attempt)
-        self._later(now + lost, _LOSS, live.at, live.attempt)
+        self._later(now + lost, _LOSS, live.index, live.attempt)
 
-    def _pace(self, arrival: Arrival, place: int) -> float:
+    def _pace(self, arrival: Arrival, index: int) -> float:
         """Seconds of the whole work there: as estimated, or drawn, then without the interruptions in expectation."""
-        option = arrival.options[place]
+        option = arrival.options[index]
         drawn = self.random_events.seed is not None and arrival.calm
-        return self.random_events.seconds(arrival.calm[place] if drawn else option.seconds, arrival.id, option.pool)
+        return self.random_events.seconds(arrival.calm[index] if drawn else option.seconds, arrival.id, option.pool)
 
     def _stop(self, live: _Live, now: float, how: str) -> None:
         """Free a job's chips, count what it took, and see what it keeps of its work."""
@@ -212,7 +212,7 @@ class _Replay:
         live.vain = 0 if saved > 0 else live.vain + 1
         self.runs.append(
             Run(
-                live.at,
+                live.index,
                 option.pool,
                 option.variant,
                 option.chips,
@@ -225,7 +225,7 @@ class _Replay:
             )
         )
         self.held[option.pool] -= option.chips
-        del self.running[option.pool][live.at]
+        del self.running[option.pool][live.index]
         live.option = None
         if how == SUCCEEDED:
             live.end = now
@@ -259,24 +259,24 @@ class _Replay:
         """A node fails: the job on it stops, and its chips are gone until it is back."""
         pool = self.pools[name]
         self._next_failure(name, now, number + 1)
-        gone = min(pool.unit, self.usable[name] - self.down[name])
-        if not gone:
+        lost = min(pool.unit, self.usable[name] - self.down[name])
+        if not lost:
             return
-        _, which = self.random_events.failure(pool, self.usable[name], number)
-        place, upto = which * self.usable[name], 0
+        _, where = self.random_events.failure(pool, self.usable[name], number)
+        chip, chips_before = where * self.usable[name], 0
         for live in list(self.running[name].values()):
             assert live.option is not None
-            upto += live.option.chips
-            if place < upto:
+            chips_before += live.option.chips
+            if chip < chips_before:
                 self._stop(live, now, FAILED)
                 break
-        gone = min(gone, self.usable[name] - self.down[name] - self.held[name])
-        if not gone:  # what failed was down already
+        lost = min(lost, self.usable[name] - self.down[name] - self.held[name])
+        if not lost:  # what failed was down already
             return
         self.downs += 1
-        self.down[name] += gone
+        self.down[name] += lost
         self.scheduler.works(name, self.usable[name] - self.down[name])
-        self._later(now + self.random_events.repair, _BACK, gone, 0, name)
+        self._later(now + self.random_events.repair, _BACK, lost, 0, name)
 
     # -- what is decided
 
@@ -298,7 +298,7 @@ class _Replay:
                 self._stop(live, now, PREEMPTED)
             elif decision.kind == "start":
                 self._start(live, self._option(live, decision), now)
-        if self.waiting and self.next_tick == inf and (self.scheduler.moves or self._could()):
+        if self.pending and self.next_tick == inf and (self.scheduler.moves or self._could()):
             if not acted and self._idle():
                 self._strand()
                 return
@@ -326,12 +326,12 @@ class _Replay:
         )
 
     def _strand(self) -> None:
-        for live in self.waiting.values():
+        for live in self.pending.values():
             live.refused = (
                 f"{self.scheduler.name} never starts it: {self.scheduler.why(live.arrival.id) or 'no reason given'}"
             )
             self.over += 1
-        self.waiting.clear()
+        self.pending.clear()
 
     def _outcome(self, cpu_s: float) -> Outcome:
         fates = tuple(
@@ -353,19 +353,19 @@ def usable(pool: Pool) -> int:
     return min(pool.count, int(pool.power_cap / pool.watts_chip) // pool.unit * pool.unit)
 
 
-def fed(arrival: Arrival, room: Mapping[str, int]) -> Arrival:
+def within_power(arrival: Arrival, usable_chips: Mapping[str, int]) -> Arrival:
     """An arrival without the options for which a pool's power never is enough."""
-    if all(o.chips <= room[o.pool] for o in arrival.options):
+    if all(o.chips <= usable_chips[o.pool] for o in arrival.options):
         return arrival
-    keep = [i for i, o in enumerate(arrival.options) if o.chips <= room[o.pool]]
-    short = tuple(
-        Infeasible(o.pool, o.variant, f"{o.chips} chips at once; its power cap feeds {room[o.pool]}")
+    fitting = [i for i, o in enumerate(arrival.options) if o.chips <= usable_chips[o.pool]]
+    too_large = tuple(
+        Infeasible(o.pool, o.variant, f"{o.chips} chips at once; its power cap feeds {usable_chips[o.pool]}")
         for o in arrival.options
-        if o.chips > room[o.pool]
+        if o.chips > usable_chips[o.pool]
     )
     return replace(
         arrival,
-        options=tuple(arrival.options[i] for i in keep),
-        unable=arrival.unable + short,
-        calm=tuple(arrival.calm[i] for i in keep) if arrival.calm else (),
+        options=tuple(arrival.options[i] for i in fitting),
+        unable=arrival.unable + too_large,
+        calm=tuple(arrival.calm[i] for i in fitting) if arrival.calm else (),
     )

@@ -14,20 +14,20 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.errors import BrokenFile
-from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
+from chipwise.io.csv_lines import MAX_CHIPS, check_columns, read_lines
 from chipwise.predict.estimate import Estimate
 from chipwise.route.cluster_state import Flags, Floats, Ints
 from chipwise.route.job import Checkpoint, Job, Variant
 from chipwise.route.option import Infeasible, Option
 from chipwise.route.pool import Pool
 from chipwise.route.simulate.arrivals import Arrival, Trace
+from chipwise.route.simulate.recorded import MOST_S, whole_number
 
 JOBS = ("job_id", "arrival_s", "workload", "scale_factor", "total_steps")
 JOBS_KNOWN = (*JOBS, "priority_weight", "slo_s", "duration_hint_s")  # the hint is read by nobody: rates are known
 THROUGHPUT = ("workload", "accelerator", "scale_factor", "steps_per_s")
 CLUSTER = ("accelerator", "count", "usd_per_hour")
 CLUSTER_KNOWN = (*CLUSTER, "per_server")  # servers don't matter here: rates don't depend on placement
-MOST_SECONDS = 1e10  # three centuries; a timestamp in milliseconds since 1970 is more
 MOST_STEPS = 2**53  # a float holds every whole number up to there
 MAX_USD_H = 1e6
 MOST_WEIGHT = 1e6
@@ -77,11 +77,11 @@ class GavelTrace:
         return Trace(self.name, "gavel", arrivals, pools, ASSUMPTIONS)
 
     def _arrival(self, j: int, pools: tuple[Pool, ...]) -> Arrival:
-        at, chips = float(self.arrival[j]), int(self.chips[j])
+        arrival, chips = float(self.arrival[j]), int(self.chips[j])
         job = Job(
             self.jobs[j],
             (Variant(VARIANT, "gpu", chips),),
-            deadline=at + float(self.slo[j]),
+            deadline=arrival + float(self.slo[j]),
             priority=float(self.weight[j]),
             checkpoint=Checkpoint(restartable=True, every=0.0),
         )
@@ -94,7 +94,7 @@ class GavelTrace:
             seconds = float(self.steps[j] / self.rate[j, p])
             estimate = Estimate(seconds, seconds, seconds, "measured")
             options.append(Option(pool.name, VARIANT, chips, "", estimate, chips * pool.usd_per_chip_hour, 0.0))
-        return Arrival(self.jobs[j], at, job, tuple(options), tuple(infeasible))
+        return Arrival(self.jobs[j], arrival, job, tuple(options), tuple(infeasible))
 
 
 def read_gavel_trace(folder: Path) -> GavelTrace:
@@ -125,50 +125,50 @@ def read_gavel_trace(folder: Path) -> GavelTrace:
 def _cluster(path: Path) -> tuple[tuple[str, ...], Ints, Floats]:
     header, lines = read_lines(path)
     check_columns(path.name, header, CLUSTER, CLUSTER_KNOWN)
-    found: dict[str, tuple[int, float]] = {}
+    kinds: dict[str, tuple[int, float]] = {}
     for line in lines:
         name = line.words("accelerator", "a kind of accelerator such as v100")
-        if name in found:
+        if name in kinds:
             raise line.wrong("accelerator", "each kind only once")
         if line["per_server"]:
-            _whole(line, "per_server", MAX_CHIPS)
+            whole_number(line, "per_server", MAX_CHIPS)
         price = line.number_of("usd_per_hour", f"US dollars from 0 to {MAX_USD_H:,.0f}", MAX_USD_H, zero=True)
-        found[name] = _whole(line, "count", MAX_CHIPS), price
-    if not found:
+        kinds[name] = whole_number(line, "count", MAX_CHIPS), price
+    if not kinds:
         raise BrokenFile("file", str(path), "at least one kind of accelerator below the header")
-    counts, prices = zip(*found.values(), strict=True)
-    return tuple(found), np.array(counts, dtype=np.int64), np.array(prices, dtype=np.float64)
+    counts, prices = zip(*kinds.values(), strict=True)
+    return tuple(kinds), np.array(counts, dtype=np.int64), np.array(prices, dtype=np.float64)
 
 
 def _rates(path: Path) -> Mapping[tuple[str, str, int], float]:
     header, lines = read_lines(path)
     check_columns(path.name, header, THROUGHPUT, THROUGHPUT)
-    found: dict[tuple[str, str, int], float] = {}
+    rates: dict[tuple[str, str, int], float] = {}
     for line in lines:
         key = (
             line.words("workload", "a name"),
             line.words("accelerator", "a kind of accelerator such as v100"),
-            _whole(line, "scale_factor", MAX_CHIPS),
+            whole_number(line, "scale_factor", MAX_CHIPS),
         )
-        if key in found:
+        if key in rates:
             raise line.wrong("workload", "each workload, accelerator and scale factor only once")
-        found[key] = line.number_of(
+        rates[key] = line.number_of(
             "steps_per_s", f"steps a second from 0 (can't run there) to {MOST_RATE:g}", MOST_RATE, zero=True
         )
-    return found
+    return rates
 
 
 def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
     header, lines = read_lines(path)
     check_columns(path.name, header, JOBS, JOBS_KNOWN)
     rows: list[tuple[str, float, str, int, int, float, float]] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for line in lines:
         name = line.words("job_id", "a name or number of the job's own")
-        if name in seen:
+        if name in names:
             raise line.wrong("job_id", "each job only once")
-        seen.add(name)
-        arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_SECONDS:g}", MOST_SECONDS, zero=True)
+        names.add(name)
+        arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
         if rows and arrival < rows[-1][1]:
             raise line.wrong("arrival_s", f"no time before the line above ({rows[-1][1]:g})")
         weight = 1.0
@@ -176,14 +176,14 @@ def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
             weight = line.number_of("priority_weight", f"a number above 0 and at most {MOST_WEIGHT:g}", MOST_WEIGHT)
         slo = inf
         if line["slo_s"]:
-            slo = line.number_of("slo_s", "seconds after arrival, above 0, or nothing", MOST_SECONDS)
+            slo = line.number_of("slo_s", "seconds after arrival, above 0, or nothing", MOST_S)
         rows.append(
             (
                 name,
                 arrival,
                 line.words("workload", "a name"),
-                _whole(line, "scale_factor", MAX_CHIPS),
-                _whole(line, "total_steps", MOST_STEPS),
+                whole_number(line, "scale_factor", MAX_CHIPS),
+                whole_number(line, "total_steps", MOST_STEPS),
                 weight,
                 slo,
             )
@@ -191,11 +191,3 @@ def _jobs(path: Path) -> list[tuple[str, float, str, int, int, float, float]]:
     if not rows:
         raise BrokenFile("file", str(path), "at least one job below the header")
     return rows
-
-
-def _whole(line: Line, column: str, most: int) -> int:
-    accepted = f"a whole number from 1 to {most:,}"
-    number = line.number_of(column, accepted, most)
-    if not number.is_integer():
-        raise line.wrong(column, accepted)
-    return int(number)

@@ -72,7 +72,7 @@ def measure(outcome: Outcome) -> Measures:
     owner, by_owner = _worst_owner(done)
     ends = Counter(r.how for r in outcome.runs)
     pools = tuple(_pool(outcome, i, span) for i in range(len(outcome.pools)))
-    there = sum(p.chips for p in outcome.pools) * span
+    available = sum(p.chips for p in outcome.pools) * span
     return Measures(
         policy=outcome.policy,
         jobs=len(outcome.fates),
@@ -85,7 +85,7 @@ def measure(outcome: Outcome) -> Measures:
         avg_wait_s=_or_none(np.array([f.first - f.arrival for f in done if f.first is not None]), np.mean),
         cost_usd=sum(r.usd for r in outcome.runs),
         energy_kwh=sum(r.joules for r in outcome.runs) / (1000 * HOUR) or None,
-        utilization=sum(p.busy_chip_s for p in pools) / there if there > 0 else 0.0,
+        utilization=sum(p.busy_chip_s for p in pools) / available if available > 0 else 0.0,
         deadlines=sum(f.deadline < inf for f in outcome.fates),
         deadline_misses=sum(f.missed for f in outcome.fates),
         fairness=jain([1 / s for s in slow]) if len(slow) else None,
@@ -132,10 +132,9 @@ def _pool(outcome: Outcome, i: int, span: float) -> PoolMeasures:
     pool = outcome.pools[i]
     runs = [r for r in outcome.runs if r.pool == pool.name]
     held = sum(r.chips * (r.end - r.start) for r in runs)
-    there = pool.chips * span
-    return PoolMeasures(
-        pool.name, pool.chip, pool.chips, held / there if there > 0 else 0.0, held, sum(r.usd for r in runs), len(runs)
-    )
+    available = pool.chips * span
+    utilization = held / available if available > 0 else 0.0
+    return PoolMeasures(pool.name, pool.chip, pool.chips, utilization, held, sum(r.usd for r in runs), len(runs))
 
 
 def _slowdown(fate: Fate) -> float:

@@ -12,13 +12,13 @@ SUCCEEDED, PREEMPTED, INTERRUPTED, FAILED = "succeeded", "preempted", "interrupt
 class Run:
     """Chips that a job held, from a start to whatever ended it."""
 
-    job: int  # its place among the outcome's jobs
+    job: int  # its index among the outcome's jobs
     pool: str
     variant: str
     chips: int
     start: float
     end: float
-    how: str  # done, preempted, interrupted (spot chips taken away) or failed (a node)
+    how: str  # succeeded, preempted, interrupted (spot chips taken away) or failed (a node)
     usd: float
     joules: float
     lost: float = 0.0  # seconds of it that gave no lasting work: repeated later, or spent on restarting
@@ -68,5 +68,5 @@ class Outcome:
     runs: tuple[Run, ...]
     pools: tuple[PoolUse, ...]
     cpu_s: float  # of the replay alone: reading and predicting are not in it
-    decisions: int  # times that the policy was asked
+    decisions: int  # scheduling passes
     downs: int = 0  # nodes that failed

@@ -34,21 +34,7 @@ class PolicyScheduler:
 
     def arrive(self, arrival: Arrival) -> None:
         """A job has come."""
-        job, keep = arrival.job, arrival.job.checkpoint
-        self.table.add(
-            Candidate(
-                arrival.id,
-                arrival.at,
-                arrival.options,
-                weight=job.priority,
-                deadline=job.deadline,
-                confidence=job.confidence,
-                budget=job.budget,
-                restartable=keep.restartable,
-                every=keep.every,
-                restart=keep.restart,
-            )
-        )
+        self.table.add(Candidate.of(arrival.job, arrival.id, arrival.at, arrival.options))
 
     def start(self, job: str, option: Option, now: float) -> None:
         """It runs."""
@@ -87,7 +73,7 @@ class PolicyScheduler:
         state = self.table.state(now, self.free, self.total, weights=self.weights)
         decision = self.policy(state)
         self.stops = decision.preempts or decision.moves
-        return allocate(state, decision, self.table.option, waits=waits)
+        return allocate(state, decision, self.table.option, explain=waits)
 
     def why(self, job: str) -> str:
         """Why a job waits, as last decided."""

@@ -1,7 +1,7 @@
-"""What really happens, where that may differ from what was estimated: drawn from a seed, alike for every policy.
+"""Random run times, interruptions and node failures, drawn from a seed, alike for every policy.
 
 Every draw depends on the seed, the job and the pool (and the attempt) alone, so that policies meet the same luck
-wherever they send a job to the same place.
+wherever they send a job to the same pool.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from random import Random
 
 from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
+from chipwise.route.late_spread import Z95
 from chipwise.route.pool import Pool
 from chipwise.units import HOUR
 
-NINETY = 1.6448536269514722  # standard deviations from the middle to either end of a 90 % interval
 MOST_SEED = 2**32
 REPAIR_S = 4 * HOUR  # until a failed node is back: a reboot and a health check, or a shift's wait; no source, stated
 
@@ -46,7 +46,7 @@ class RandomEvents:
         side = estimate.high if z > 0 else estimate.low
         if not 0 < side < inf or estimate.value <= 0:
             return estimate.value
-        return estimate.value * exp(abs(z) / NINETY * log(side / estimate.value))
+        return estimate.value * exp(abs(z) / Z95 * log(side / estimate.value))
 
     def interruption(self, pool: Pool, chips: int, job: str, attempt: int) -> float:
         """Seconds until spot chips are taken away; inf where they aren't."""
@@ -54,7 +54,7 @@ class RandomEvents:
         return _wait(rate, f"{self.seed}/spot/{job}/{pool.name}/{attempt}")
 
     def failure(self, pool: Pool, chips: int, number: int) -> tuple[float, float]:
-        """Seconds until a pool's next node fails, and which: a place in the pool from 0 to 1."""
+        """Seconds until a pool's next node fails, and which: a position in the pool from 0 to 1."""
         rate = self.failures * max(1, chips // pool.unit)
         name = f"{self.seed or 0}/node/{pool.name}/{number}"
         return _wait(rate, name), Random(name + "/which").random()

@@ -39,12 +39,12 @@ def read_recorded(
     _check_speed(speed, pools)
     cache: dict[int, tuple[Variant, ...]] = {}
     arrivals: list[Arrival] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for line in lines:
         name = line.words("job_id", "a name or number of the job's own")
-        if name in seen:
+        if name in names:
             raise line.wrong("job_id", "each job only once")
-        seen.add(name)
+        names.add(name)
         arrivals.append(_arrival(line, name, pools, speed, checkpoint or Checkpoint(), cache))
     if not arrivals:
         raise BrokenFile("file", str(path), "at least one job below the header")
@@ -59,10 +59,8 @@ def _arrival(
     checkpoint: Checkpoint,
     cache: dict[int, tuple[Variant, ...]],
 ) -> Arrival:
-    at = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
-    chips = line.number_of("gpus", f"a whole number from 1 to {MAX_CHIPS:,}", MAX_CHIPS)
-    if not chips.is_integer():
-        raise line.wrong("gpus", f"a whole number from 1 to {MAX_CHIPS:,}")
+    arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
+    count = whole_number(line, "gpus", MAX_CHIPS)
     seconds = line.number_of("duration_s", f"seconds above 0 and at most {MOST_S:g}", MOST_S)
     after = inf
     if line["deadline_s"]:
@@ -70,20 +68,27 @@ def _arrival(
     priority = 1.0
     if line["priority"]:
         priority = line.number_of("priority", "a number above 0 and at most a million", 1e6)
-    count = int(chips)
     variants = cache.setdefault(count, (Variant(VARIANT, "gpu", count),))
-    job = Job(
-        name, variants, owner=line["virtual_cluster"], deadline=at + after, priority=priority, checkpoint=checkpoint
-    )
+    owner, deadline = line["virtual_cluster"], arrival + after
+    job = Job(name, variants, owner=owner, deadline=deadline, priority=priority, checkpoint=checkpoint)
     options: list[Option] = []
     unable: list[Infeasible] = []
     for pool in pools:
-        one = _option(pool, count, seconds, speed)
-        if isinstance(one, Option):
-            options.append(one)
+        option = _option(pool, count, seconds, speed)
+        if isinstance(option, Option):
+            options.append(option)
         else:
-            unable.append(one)
-    return Arrival(name, at, job, tuple(options), tuple(unable))
+            unable.append(option)
+    return Arrival(name, arrival, job, tuple(options), tuple(unable))
+
+
+def whole_number(line: Line, column: str, most: int) -> int:
+    """A number of things, 1 at the least."""
+    accepted = f"a whole number from 1 to {most:,}"
+    number = line.number_of(column, accepted, most)
+    if not number.is_integer():
+        raise line.wrong(column, accepted)
+    return int(number)
 
 
 def _option(pool: Pool, chips: int, seconds: float, speed: Mapping[str, float]) -> Option | Infeasible:

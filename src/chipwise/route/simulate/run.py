@@ -94,7 +94,7 @@ def open_trace(
 def load_trace(path: Path, pools: Pools, speed: Mapping[str, float] | None = None, say: Say | None = None) -> Trace:
     """The trace of a file in the pools of a pools file, with what both assume."""
     trace = read_trace(path, pools.pools, speed, say=say)
-    notes = (line for line in pools.said if not line.startswith("folder:"))  # nothing runs here
+    notes = (line for line in pools.assumptions if not line.startswith("folder:"))  # nothing runs here
     return replace(trace, assumptions=(*trace.assumptions, *notes))
 
 

@@ -56,7 +56,7 @@ def read_trace(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    at: float
+    arrival: float
     name: str
     job: Job  # deadline as seconds after arrival
 
@@ -65,18 +65,17 @@ def _trace(name: str, entries: Sequence[_Entry], pools: Sequence[Pool], estimato
     if len(entries) > MOST_JOBS:
         raise InputError("jobs", len(entries), f"at most {MOST_JOBS:,} jobs")
     ways = _Ways(tuple(pools), estimator)
-    seen: Counter[str] = Counter()
-    often = Counter(e.name for e in entries)
+    count_so_far: Counter[str] = Counter()
+    counts = Counter(e.name for e in entries)
     arrivals = []
-    for i, entry in enumerate(sorted(entries, key=lambda e: e.at)):
+    for i, entry in enumerate(sorted(entries, key=lambda e: e.arrival)):
         if say is not None:
             say(f"{entry.name}, {i + 1} of {len(entries)} jobs estimated")
-        seen[entry.name] += 1
-        own = entry.name if often[entry.name] == 1 else f"{entry.name}#{seen[entry.name]}"
+        count_so_far[entry.name] += 1
+        unique_name = entry.name if counts[entry.name] == 1 else f"{entry.name}#{count_so_far[entry.name]}"
         options, unable, calm = ways.of(entry.job)
-        arrivals.append(
-            Arrival(own, entry.at, replace(entry.job, deadline=entry.at + entry.job.deadline), options, unable, calm)
-        )
+        job = replace(entry.job, deadline=entry.arrival + entry.job.deadline)
+        arrivals.append(Arrival(unique_name, entry.arrival, job, options, unable, calm))
     return Trace(name, "jobs", in_order(arrivals), tuple(pools), _assumed(arrivals))
 
 
@@ -86,24 +85,24 @@ class _Ways:
 
     pools: tuple[Pool, ...]
     estimator: Estimator
-    known: dict[Job, tuple[tuple[Option, ...], tuple[Infeasible, ...], tuple[Estimate, ...]]] = field(
+    cache: dict[Job, tuple[tuple[Option, ...], tuple[Infeasible, ...], tuple[Estimate, ...]]] = field(
         default_factory=dict
     )
 
     def of(self, job: Job) -> tuple[tuple[Option, ...], tuple[Infeasible, ...], tuple[Estimate, ...]]:
         """Options, what can't be, and what each option takes undisturbed."""
         alike = replace(job, name="", owner="", key="", deadline=inf, priority=1.0)
-        if alike not in self.known:
-            found, unable = self.estimator.options(job, self.pools)
-            self.known[alike] = tuple(found), tuple(unable), self._calm(job, found)
-        return self.known[alike]
+        if alike not in self.cache:
+            options, unable = self.estimator.options(job, self.pools)
+            self.cache[alike] = tuple(options), tuple(unable), self._calm(job, options)
+        return self.cache[alike]
 
-    def _calm(self, job: Job, found: Sequence[Option]) -> tuple[Estimate, ...]:
+    def _calm(self, job: Job, options: Sequence[Option]) -> tuple[Estimate, ...]:
         if not any(pool.interruptions for pool in self.pools):
             return ()
-        still, _ = self.estimator.options(job, [replace(pool, interruptions=0.0) for pool in self.pools])
-        times = {(o.pool, o.variant): o.seconds for o in still}
-        return tuple(times[o.pool, o.variant] for o in found)
+        undisturbed, _ = self.estimator.options(job, [replace(pool, interruptions=0.0) for pool in self.pools])
+        times = {(o.pool, o.variant): o.seconds for o in undisturbed}
+        return tuple(times[o.pool, o.variant] for o in options)
 
 
 def _assumed(arrivals: Sequence[Arrival]) -> tuple[str, ...]:
@@ -143,27 +142,27 @@ def _listed(path: Path) -> tuple[list[_Entry], str]:
 def _rows(path: Path) -> list[_Entry]:
     header, lines = read_lines(path)
     check_columns(path.name, header, NEEDED, KNOWN)
-    known: dict[str, list[Job]] = {}
+    jobs_of_file: dict[str, list[Job]] = {}
     out: list[_Entry] = []
     for line in lines:
         file = line.words("job", "a job file, relative to this one")
-        if file not in known:
-            known[file] = _jobs(file, path.parent.resolve(), line.where("job"))
-        out += [_entry(line, job) for job in known[file]]
+        if file not in jobs_of_file:
+            jobs_of_file[file] = _jobs(file, path.parent.resolve(), line.where("job"))
+        out += [_entry(line, job) for job in jobs_of_file[file]]
     if not out:
         raise BrokenFile("file", str(path), "at least one job below the header")
     return out
 
 
 def _entry(line: Line, job: Job) -> _Entry:
-    at = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
+    arrival = line.number_of("arrival_s", f"seconds from 0 to {MOST_S:g}", MOST_S, zero=True)
     if line["deadline_s"]:
         job = replace(job, deadline=line.number_of("deadline_s", "seconds after arrival, above 0, or nothing", MOST_S))
     if line["priority"]:
         job = replace(job, priority=line.number_of("priority", "a number above 0 and at most a million", 1e6))
     if line["owner"]:
         job = replace(job, owner=line["owner"])
-    return _Entry(at, line["job_id"] or job.name, job)
+    return _Entry(arrival, line["job_id"] or job.name, job)
 
 
 def _jobs(source: str | dict[str, Any], base: Path, where: str) -> list[Job]:
@@ -173,13 +172,13 @@ def _jobs(source: str | dict[str, Any], base: Path, where: str) -> list[Job]:
         raw, base = parse_yaml(read_text(path, MAX_YAML_BYTES), path.name), path.parent
     else:
         raw = source
-    each = raw["jobs"] if isinstance(raw.get("jobs"), list) else [raw]
-    for one in each:
-        if isinstance(one, dict):
-            one.setdefault("command", NOTHING_TO_RUN)
-            when = one.get("deadline")
-            if isinstance(when, str) and re.match(r"\d{4}-", when.strip()):
-                raise InputError(f"{where}.deadline", when, "a duration after arrival: a trace has no calendar")
+    entries = raw["jobs"] if isinstance(raw.get("jobs"), list) else [raw]
+    for entry in entries:
+        if isinstance(entry, dict):
+            entry.setdefault("command", NOTHING_TO_RUN)
+            deadline = entry.get("deadline")
+            if isinstance(deadline, str) and re.match(r"\d{4}-", deadline.strip()):
+                raise InputError(f"{where}.deadline", deadline, "a duration after arrival: a trace has no calendar")
     try:
         return jobs_of(raw, base, 0.0)
     except InputError as error:

@@ -43,7 +43,7 @@ class Figure:
         return figure if self.applies(measures) else None
 
 
-def _whole(value: float) -> str:
+def _integer(value: float) -> str:
     return f"{value:,.0f}"
 
 
@@ -53,13 +53,13 @@ FIGURES = (
     Figure("p99_jct_s", "p99", format_seconds, min, drop=6),
     Figure("makespan_s", "makespan", format_seconds, min, drop=9),
     Figure("cost_usd", "cost", format_money, min),
-    Figure("energy_kwh", "kWh", _whole, min, drop=5),
+    Figure("energy_kwh", "kWh", _integer, min, drop=5),
     Figure("utilization", "in use", percent, drop=8),
-    Figure("deadline_misses", "missed", _whole, min, always=True, applies=lambda m: m.deadlines > 0),
+    Figure("deadline_misses", "missed", _integer, min, always=True, applies=lambda m: m.deadlines > 0),
     Figure("fairness", "fairness", "{:.2f}".format, max, drop=7),
-    Figure("preemptions", "preempted", _whole, drop=3),
-    Figure("completed", "done", _whole, max, always=True),
-    Figure("refused", "refused", _whole, min, always=True, drop=4),
+    Figure("preemptions", "preempted", _integer, drop=3),
+    Figure("completed", "done", _integer, max, always=True),
+    Figure("refused", "refused", _integer, min, always=True, drop=4),
     Figure("cpu_s", "CPU s", "{:.2f}".format, drop=1),
     *map(
         Figure,
@@ -129,10 +129,6 @@ class Simulation(Result):
     measures: tuple[Measures, ...]
     assumptions: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
-
-    def of_policy(self, policy: str) -> Measures:
-        """The figures of a policy."""
-        return next(m for m in self.measures if m.policy == policy)
 
     def refusals(self, policy: str) -> tuple[tuple[str, str], ...]:
         """The jobs that a policy's replay refused, with the reason."""

@@ -1,4 +1,4 @@
-"""The job file: what must run, in which variants, under which promises."""
+"""The job file: what must run, in which variants, within which deadline and budget."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class VariantSpec(RunsSpec):
 
 
 class GivenSpec(Strict):
-    """What the job takes at one place."""
+    """The declared runtime of the job in a pool, on a chip or on a family."""
 
     time: Duration = Field(description="The whole run.")
     low: Duration | None = Field(None, description="Low end of its 90 % interval.")

@@ -52,43 +52,24 @@ class Cluster:
 
     def create(self, path: tuple[str, str, str, str], body: Mapping[str, Any]) -> dict[str, Any]:
         """Make an object. Unknown fields are refused by the server rather than dropped."""
-        group, version, namespace, plural = path
-        return self._call(
-            lambda api: api.CustomObjectsApi(self._client).create_namespaced_custom_object(
-                group, version, namespace, plural, dict(body), field_validation="Strict", **self._raw()
-            )
-        )
+        return self._custom("create_namespaced_custom_object", *path, dict(body), field_validation="Strict")
 
     def get(self, path: tuple[str, str, str, str], name: str) -> dict[str, Any]:
         """One object; of the whole cluster where the namespace is empty."""
         group, version, namespace, plural = path
         if not namespace:
-            return self._call(
-                lambda api: api.CustomObjectsApi(self._client).get_cluster_custom_object(
-                    group, version, plural, name, **self._raw()
-                )
-            )
-        return self._call(
-            lambda api: api.CustomObjectsApi(self._client).get_namespaced_custom_object(
-                group, version, namespace, plural, name, **self._raw()
-            )
-        )
+            return self._custom("get_cluster_custom_object", group, version, plural, name)
+        return self._custom("get_namespaced_custom_object", *path, name)
 
     def delete(self, path: tuple[str, str, str, str], name: str) -> None:
         """Delete an object after its pods, so that it is there until nothing of it runs."""
-        group, version, namespace, plural = path
-        self._call(
-            lambda api: api.CustomObjectsApi(self._client).delete_namespaced_custom_object(
-                group, version, namespace, plural, name, propagation_policy="Foreground", **self._raw()
-            )
-        )
+        self._custom("delete_namespaced_custom_object", *path, name, propagation_policy="Foreground")
 
     def objects(self, path: tuple[str, str, str, str], labels: str) -> list[dict[str, Any]]:
         """All objects with these labels; none where the server knows no such kind."""
-        group, version, namespace, plural = path
         return self._pages(
-            lambda api, more: api.CustomObjectsApi(self._client).list_namespaced_custom_object(
-                group, version, namespace, plural, label_selector=labels, **more
+            lambda api, page: api.CustomObjectsApi(self._client).list_namespaced_custom_object(
+                *path, label_selector=labels, **page
             ),
             absent_is_none=True,
         )
@@ -118,10 +99,16 @@ class Cluster:
         # bytes as they came: objects are read by ourselves, so that nonsense is seen as such
         return {"_preload_content": False, "_request_timeout": (self.call_s, self.call_s)}
 
+    def _custom(self, method: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """One call of the client's API for objects of any kind."""
+        return self._call(
+            lambda api: getattr(api.CustomObjectsApi(self._client), method)(*arguments, **options, **self._raw())
+        )
+
     def _pages(self, fetch: Callable[[Any, dict[str, Any]], Any], absent_is_none: bool = False) -> list[dict[str, Any]]:
         """A list over all its pages. Pages expire (410): then it starts over, a few times."""
         for _ in range(RESTARTS):
-            found: list[dict[str, Any]] = []
+            objects: list[dict[str, Any]] = []
             token = ""
             try:
                 while True:
@@ -130,15 +117,15 @@ class Cluster:
                     items = answer.get("items")
                     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
                         raise self._down("its answer is no list of objects")
-                    found += items
+                    objects += items
                     token = str((answer.get("metadata") or {}).get("continue") or "")
                     if not token:
-                        return found
-            except Answered as said:
-                if said.status == 404 and absent_is_none:
+                        return objects
+            except Answered as answered:
+                if answered.status == 404 and absent_is_none:
                     return []
-                if said.status != 410:
-                    raise self._down(str(said)) from None
+                if answered.status != 410:
+                    raise self._down(str(answered)) from None
         raise self._down(f"its lists expired {RESTARTS} times while they were read")
 
     def _call(self, ask: Callable[[Any], Any]) -> dict[str, Any]:
@@ -159,20 +146,20 @@ class Cluster:
         from urllib3.exceptions import HTTPError
 
         try:
-            data = self._bounded(lambda: self._asked(ask, client))
+            data = self._bounded(lambda: self._response(ask, client))
         except client.ApiException as error:
             raise self._judged(error) from None
         except (HTTPError, OSError) as error:
             raise self._down(f"{type(error).__name__}: {error}") from None
         try:
-            found = json.loads(data)
+            document = json.loads(data)
         except ValueError:
             raise self._down(f"its answer is no JSON: {bytes(data)[:60]!r}") from None
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise self._down("its answer is no object")
-        return found
+        return document
 
-    def _asked(self, ask: Callable[[Any], Any], client: Any) -> bytes:
+    def _response(self, ask: Callable[[Any], Any], client: Any) -> bytes:
         self._connect()
         response = ask(client)
         try:
@@ -249,17 +236,17 @@ class _Again(Exception):
 
 def _seconds(headers: Mapping[str, str]) -> float | None:
     """How long the server asks to wait; only whole seconds are used by API servers."""
-    found = next((v for k, v in headers.items() if k.lower() == "retry-after"), "")
+    value = next((v for k, v in headers.items() if k.lower() == "retry-after"), "")
     with suppress(ValueError):
-        return max(float(found), 0.0)
+        return max(float(value), 0.0)
     return None
 
 
 def _names_object(error: Any) -> bool:
     """Whether a Status names the object that it is about: a kind that is not served is answered without."""
     with suppress(ValueError, TypeError, AttributeError):
-        found = json.loads(error.body)
-        return bool((found.get("details") or {}).get("name"))
+        status = json.loads(error.body)
+        return bool((status.get("details") or {}).get("name"))
     return False
 
 
@@ -267,9 +254,9 @@ def _words(error: Any) -> str:
     """The message of a Status object, else the reason phrase."""
     with suppress(ValueError, TypeError, AttributeError):
         body = error.body
-        found = json.loads(body if isinstance(body, str | bytes) else "null")
-        if isinstance(found, dict) and found.get("message"):
-            return str(found["message"])
+        status = json.loads(body if isinstance(body, str | bytes) else "null")
+        if isinstance(status, dict) and status.get("message"):
+            return str(status["message"])
     return str(error.reason or "no reason given")
 
 

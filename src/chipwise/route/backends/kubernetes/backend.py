@@ -13,11 +13,17 @@ from typing import Any
 
 import yaml
 
-from chipwise.errors import UnknownName
 from chipwise.route.backend import AttemptStatus, BackendDown, BackendRefused, Capacity, Launch
 from chipwise.route.backends.kubernetes.api import Answered, Cluster, needs_client
 from chipwise.route.backends.kubernetes.names import label_value, object_name
-from chipwise.route.backends.kubernetes.read import attempt_of, ended_at, label_of, room_of_nodes, room_of_queue, seen
+from chipwise.route.backends.kubernetes.read import (
+    attempt_of,
+    attempt_status,
+    ended_at,
+    label_of,
+    node_capacity,
+    queue_capacity,
+)
 from chipwise.route.backends.kubernetes.render import (
     KEEP_S,
     KEYS,
@@ -29,7 +35,8 @@ from chipwise.route.backends.kubernetes.render import (
     namespace_of,
     selector_of,
 )
-from chipwise.route.launch import REVOKED, claim_of
+from chipwise.route.backends.named import check_keys
+from chipwise.route.launch import claim_of
 from chipwise.route.pool import Pool
 
 KUEUE = ("kueue.x-k8s.io", "v1beta2")
@@ -39,10 +46,7 @@ UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> KubernetesBackend:
     """The backend of these pools. Pods don't see the attempts' folders; `folder` is not needed."""
     needs_client()
-    for pool in pools:
-        unknown = [key for key, _ in pool.address if key not in KEYS]
-        if unknown:
-            raise UnknownName(f"pools.{pool.name}.address", unknown[0], KEYS)
+    check_keys(pools, KEYS)
     return KubernetesBackend(pools, uid, name=name)
 
 
@@ -59,17 +63,17 @@ class KubernetesBackend:
     ) -> None:
         self.uid, self.name, self._clock = uid, name, clock
         self._pools = tuple(pool for pool in pools if pool.backend == "kubernetes")
-        self._clusters = {at: cluster(*at) for at in sorted({_server(pool) for pool in self._pools})}
+        self._clusters = {server: cluster(*server) for server in sorted({_server(pool) for pool in self._pools})}
 
     def render(self, launch: Launch) -> str:
         """The object that would be made, as YAML for kubectl."""
-        made = manifest(launch, self.uid)
-        return yaml.dump(made, Dumper=_Plain, sort_keys=False, allow_unicode=False, width=110)
+        document = manifest(launch, self.uid)
+        return yaml.dump(document, Dumper=_Plain, sort_keys=False, allow_unicode=False, width=110)
 
     def submit(self, launch: Launch) -> str:
         """Make the attempt's object; the one that is there already, if it is."""
         claim = claim_of(launch.folder)
-        if claim is not None and claim.by.startswith(REVOKED):
+        if claim is not None and claim.revoked:
             return claim.by
         body, kind = manifest(launch, self.uid), kind_of(launch)
         group, version, plural, _ = KINDS[kind]
@@ -85,20 +89,21 @@ class KubernetesBackend:
 
     def list(self) -> Sequence[AttemptStatus]:
         """Every attempt of this ledger; ended ones until their time is over (`keep`)."""
-        found = []
-        for server, namespace, kinds in self._places():
+        statuses = []
+        for server, namespace, kinds in self._namespaces():
             cluster, label = self._clusters[server], f"{LEDGER}={label_value(self.uid)}"
             objects = [(kind, item) for kind in kinds for item in cluster.objects(_path(kind, namespace), label)]
             pods = cluster.pods(namespace, label) if objects else []
             for kind, item in objects:
                 if not attempt_of(item):
                     continue
-                own = [pod for pod in pods if label_of(pod) == label_of(item)]
+                own_pods = [pod for pod in pods if label_of(pod) == label_of(item)]
                 name = str((item.get("metadata") or {}).get("name"))
-                found.append(seen(kind, item, _backend_id(server[1], _path(kind, namespace), name), own))
+                backend_id = _backend_id(server[1], _path(kind, namespace), name)
+                statuses.append(attempt_status(kind, item, backend_id, own_pods))
                 if kind == "rayjob":
                     self._tidy(cluster, namespace, name, ended_at(kind, item))
-        return found
+        return statuses
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[AttemptStatus]:
         """Those of `list` that are asked for. What it lacks is asked for by name: it is gone where the server says so.
@@ -107,10 +112,10 @@ class KubernetesBackend:
         not serve at the moment. Nothing is taken for lost on such grounds.
         """
         wanted = dict(attempts)
-        found = [each for each in self.list() if each.attempt in wanted]
-        for attempt in wanted.keys() - {each.attempt for each in found}:
-            found += self._by_name(attempt, wanted[attempt])
-        return found
+        statuses = [status for status in self.list() if status.attempt in wanted]
+        for attempt in wanted.keys() - {status.attempt for status in statuses}:
+            statuses += self._by_name(attempt, wanted[attempt])
+        return statuses
 
     def _by_name(self, attempt: str, backend_id: str) -> Sequence[AttemptStatus]:
         context, path, name = _parsed(backend_id)
@@ -130,7 +135,7 @@ class KubernetesBackend:
                     for pod in cluster.pods(path[2], f"{LEDGER}={label_value(self.uid)}")
                     if label_of(pod) == label_of(item)
                 ]
-                return [seen(kind, item, backend_id, pods)]
+                return [attempt_status(kind, item, backend_id, pods)]
         return []
 
     def cancel(self, backend_id: str) -> None:
@@ -149,7 +154,7 @@ class KubernetesBackend:
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips of each pool: the quota of its queue, or what the pods on its nodes leave."""
         pods: dict[tuple[str, str], Sequence[dict[str, Any]]] = {}  # read once for all pools of a cluster
-        return {pool.name: self._queue(pool) if pool.at("queue") else self._nodes(pool, pods) for pool in pools}
+        return {pool.name: self._queue(pool) if pool.setting("queue") else self._nodes(pool, pods) for pool in pools}
 
     def predicted_start(self, launch: Launch) -> float | None:
         """None: neither Kubernetes nor Kueue says when a waiting job will start."""
@@ -165,26 +170,26 @@ class KubernetesBackend:
             raise BackendRefused(f"kubernetes: pool {pool.name} is not among the pools of this backend")
         return self._clusters[_server(pool)]
 
-    def _places(self) -> Sequence[tuple[tuple[str, str], str, Sequence[str]]]:
+    def _namespaces(self) -> Sequence[tuple[tuple[str, str], str, Sequence[str]]]:
         """Every server and namespace with the kinds of objects that may be there."""
-        found: dict[tuple[tuple[str, str], str], set[str]] = {}
+        kinds_by_namespace: dict[tuple[tuple[str, str], str], set[str]] = {}
         for pool in self._pools:
-            found.setdefault((_server(pool), namespace_of(pool)), set()).update(kinds_of(pool))
-        return [(server, namespace, sorted(kinds)) for (server, namespace), kinds in found.items()]
+            kinds_by_namespace.setdefault((_server(pool), namespace_of(pool)), set()).update(kinds_of(pool))
+        return [(server, namespace, sorted(kinds)) for (server, namespace), kinds in kinds_by_namespace.items()]
 
     @staticmethod
     def _adopt(cluster: Cluster, path: tuple[str, str, str, str], name: str, attempt: str) -> None:
         """See that what has the name is this attempt."""
         try:
-            there = cluster.get(path, name)
+            existing = cluster.get(path, name)
         except Answered as answer:
             raise BackendDown(f"kubernetes: {name} is there and is not: {answer}") from None
-        if attempt_of(there) != attempt:
+        if attempt_of(existing) != attempt:
             raise BackendRefused(f"kubernetes: {path[3]} {name} is there already and is not of this attempt")
 
     def _tidy(self, cluster: Cluster, namespace: str, name: str, ended: float | None) -> None:
         """RayJobs stay until somebody deletes them."""
-        keep = max((int(p.at("keep")) for p in self._pools if p.at("keep").isdigit()), default=KEEP_S)
+        keep = max((int(p.setting("keep")) for p in self._pools if p.setting("keep").isdigit()), default=KEEP_S)
         if ended is not None and self._clock() - ended > keep:
             try:
                 cluster.delete(_path("rayjob", namespace), name)
@@ -197,16 +202,16 @@ class KubernetesBackend:
         nodes = cluster.nodes(",".join(f"{k}={v}" for k, v in selector_of(pool).items()))
         if nodes and server not in pods:
             pods[server] = cluster.pods("", "", UNFINISHED)
-        return room_of_nodes(pool, nodes, pods.get(server, ()))
+        return node_capacity(pool, nodes, pods.get(server, ()))
 
     def _queue(self, pool: Pool) -> Capacity:
-        cluster, name = self._cluster(pool), pool.at("queue")
+        cluster, name = self._cluster(pool), pool.setting("queue")
         try:
             local = cluster.get((*KUEUE, namespace_of(pool), "localqueues"), name)
             queue = str((local.get("spec") or {}).get("clusterQueue") or "")
             if not queue:
                 raise BackendDown(f"kubernetes: local queue {name} names no cluster queue")
-            return room_of_queue(pool, cluster.get((*KUEUE, "", "clusterqueues"), queue), local)
+            return queue_capacity(pool, cluster.get((*KUEUE, "", "clusterqueues"), queue), local)
         except Answered as answer:
             raise BackendDown(str(answer)) from None
 
@@ -219,7 +224,7 @@ class _Plain(yaml.SafeDumper):
 
 
 def _server(pool: Pool) -> tuple[str, str]:
-    return pool.at("kubeconfig"), pool.at("context")
+    return pool.setting("kubeconfig"), pool.setting("context")
 
 
 def _path(kind: str, namespace: str) -> tuple[str, str, str, str]:

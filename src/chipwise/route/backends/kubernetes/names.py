@@ -83,13 +83,13 @@ def pairs(text: str, field: str) -> dict[str, str]:
     >>> pairs("a=b, example.com/c=d", "selector")
     {'a': 'b', 'example.com/c': 'd'}
     """
-    found = {}
+    labels = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = part.partition("=")
         if not equals or not key.strip() or not _LABEL.fullmatch(value.strip()) or len(value.strip()) > LABEL_LIMIT:
             raise BackendRefused(f"kubernetes: {field} {part!r} is not accepted; expected KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        labels[key.strip()] = value.strip()
+    return labels
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What objects, pods, nodes and queues of Kubernetes say about attempts and room. Pure."""
+"""Attempt states and free capacity, read from Kubernetes objects, pods, nodes and queues. Pure."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def quantity(text: object) -> int:
     >>> quantity("8"), quantity("2k"), quantity("1500m"), quantity(4)
     (8, 2000, 1, 4)
     """
-    found = _QUANTITY.fullmatch(str(text))
+    match = _QUANTITY.fullmatch(str(text))
     try:
-        return int(Decimal(found[1]) * _SUFFIX[found[2] or ""]) if found else 0
+        return int(Decimal(match[1]) * _SUFFIX[match[2] or ""]) if match else 0
     except InvalidOperation:
         return 0
 
@@ -79,7 +79,7 @@ def label_of(item: Object) -> str:
     return str(((item.get("metadata") or {}).get("labels") or {}).get(ATTEMPT) or "")
 
 
-def seen(kind: str, item: Object, backend_id: str, pods: Sequence[Object]) -> AttemptStatus:
+def attempt_status(kind: str, item: Object, backend_id: str, pods: Sequence[Object]) -> AttemptStatus:
     """An attempt as its object and its pods show it."""
     status = item.get("status") or {}
     if kind == "rayjob":
@@ -116,8 +116,13 @@ def seen(kind: str, item: Object, backend_id: str, pods: Sequence[Object]) -> At
 
 def ended_at(kind: str, item: Object) -> float | None:
     """When an object ended; None while it has not."""
-    found = seen(kind, item, "", ())
-    return found.ended if found.state in (SUCCEEDED, FAILED, LOST) else None
+    status = attempt_status(kind, item, "", ())
+    return status.ended if status.state in (SUCCEEDED, FAILED, LOST) else None
+
+
+def _words(item: Object) -> str:
+    """The reason and the message of a status or a condition."""
+    return ": ".join(str(part) for part in (item.get("reason"), item.get("message")) if part)
 
 
 def _changed(status: Object) -> float | None:
@@ -130,17 +135,16 @@ def _job_state(status: Object, complete: str) -> tuple[str, str]:
     for condition in status.get("conditions") or ():
         if condition.get("status") != "True":
             continue
-        words = ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
         if condition.get("type") == complete:
             return SUCCEEDED, ""
         if condition.get("type") == "Failed":
-            return FAILED, words
+            return FAILED, _words(condition)
     return "", ""
 
 
 def _ray_state(status: Object) -> tuple[str, str]:
     job, deployment = status.get("jobStatus") or "", status.get("jobDeploymentStatus") or ""
-    words = ": ".join(filter(None, (status.get("reason"), status.get("message"))))
+    words = _words(status)
     if job == "SUCCEEDED" or (deployment == "Complete" and job not in ("FAILED", "STOPPED")):
         return SUCCEEDED, ""
     if job in ("FAILED", "STOPPED") or deployment == "Failed":
@@ -154,9 +158,9 @@ def _disruption(reason: str, pods: Sequence[Object]) -> str:
         status = pod.get("status") or {}
         for condition in status.get("conditions") or ():
             if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
-                return f"{condition.get('reason', 'DisruptionTarget')}: {condition.get('message', '')}".rstrip(": ")
+                return _words({"reason": "DisruptionTarget", **condition})
         if status.get("reason") in GONE:
-            return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+            return _words(status)
     by_rule = reason.startswith(DISRUPTED) or ("PodFailurePolicy" in reason and "DisruptionTarget" in reason)
     return reason if by_rule else ""
 
@@ -168,11 +172,11 @@ def _fault(pods: Sequence[Object]) -> str:
         if status.get("phase") != "Failed":
             continue
         if status.get("reason"):
-            return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+            return _words(status)
         for container in status.get("containerStatuses") or ():
             ended = (container.get("state") or {}).get("terminated") or {}
             if ended.get("reason") not in (None, "Error", "Completed"):
-                return f"{ended['reason']}: {ended.get('message', '')}".rstrip(": ")
+                return _words(ended)
     return ""
 
 
@@ -185,8 +189,8 @@ def _by_pods(item: Object, status: Object, pods: Sequence[Object], reason: str) 
     if phases and all(phase in ("Running", "Succeeded", "Failed") for phase in phases) and len(phases) >= wanted:
         return RUNNING, ""
     for pod in pods:
-        if found := _waits(pod):
-            return PENDING, found
+        if obstacle := _obstacle(pod):
+            return PENDING, obstacle
     for condition in status.get("conditions") or ():
         if condition.get("type") == "Suspended" and condition.get("status") == "True":
             return PENDING, "its queue has not admitted it"
@@ -207,23 +211,23 @@ def _wanted_pods(spec: Object) -> int:
     return int(spec.get("parallelism") or 1)
 
 
-def _waits(pod: Object) -> str:
+def _obstacle(pod: Object) -> str:
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
+            return _words(condition)
     for container in status.get("containerStatuses") or ():
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+            return _words(waiting)
     return ""
 
 
 def _times(pod: Object, key: str) -> Iterable[float]:
     for container in (pod.get("status") or {}).get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():
-            if isinstance(state, Mapping) and (found := moment(state.get(key))):
-                yield found
+            if isinstance(state, Mapping) and (time := moment(state.get(key))):
+                yield time
 
 
 def _exit_code(state: str, pods: Sequence[Object]) -> int | None:
@@ -239,7 +243,7 @@ def _exit_code(state: str, pods: Sequence[Object]) -> int | None:
     return next((int(code) for code in codes if code), None) if state == FAILED else None
 
 
-def room_of_nodes(pool: Pool, nodes: Sequence[Object], pods: Sequence[Object]) -> Capacity:
+def node_capacity(pool: Pool, nodes: Sequence[Object], pods: Sequence[Object]) -> Capacity:
     """Chips of nodes that are ready and take pods, less what pods hold; in whole units of a host, or whole slices."""
     resource = resource_of(pool)
     held: dict[str, int] = {}
@@ -301,7 +305,7 @@ def _works(node: Object, tolerated: Sequence[Mapping[str, str]] = ()) -> bool:
         ready
         and not spec.get("unschedulable")
         and all(
-            any(_tolerates(each, taint) for each in tolerated)
+            any(_tolerates(toleration, taint) for toleration in tolerated)
             for taint in spec.get("taints") or ()
             if taint.get("effect") in ("NoSchedule", "NoExecute")
         )
@@ -316,12 +320,12 @@ def _tolerates(toleration: Mapping[str, str], taint: Object) -> bool:
     )
 
 
-def room_of_queue(pool: Pool, queue: Object, local: Object) -> Capacity:
+def queue_capacity(pool: Pool, queue: Object, local: Object) -> Capacity:
     """The quota of a cluster queue, less what workloads have reserved. What could be borrowed is not counted.
 
     Fields: apis/kueue/v1beta2 of kubernetes-sigs/kueue, 2026-11-15.
     """
-    resource, flavor = resource_of(pool), pool.at("flavor")
+    resource, flavor = resource_of(pool), pool.setting("flavor")
 
     def chosen(flavors: Iterable[Object], key: str) -> int:
         return sum(
@@ -339,12 +343,12 @@ def room_of_queue(pool: Pool, queue: Object, local: Object) -> Capacity:
     used = chosen((queue.get("status") or {}).get("flavorsReservation") or (), "total")
     if held := _held_back(queue) or _held_back(local):
         return Capacity(0, 0, min(total, pool.count), f"its queue takes nothing: {held}")
-    waiting = (queue.get("status") or {}).get("pendingWorkloads") or 0
+    pending = (queue.get("status") or {}).get("pendingWorkloads") or 0
     return Capacity(
         min(total, pool.count),
         min(max(total - used, 0), pool.count),
         0,
-        f"quota of Kueue, {waiting} workloads wait; what could be borrowed is not counted",
+        f"quota of Kueue, {pending} workloads wait; what could be borrowed is not counted",
     )
 
 
@@ -355,5 +359,5 @@ def _held_back(queue: Object) -> str:
         return f"stopPolicy {policy}"
     for condition in (queue.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Active" and condition.get("status") == "False":
-            return ": ".join(filter(None, (condition.get("reason"), condition.get("message")))) or "it is not active"
+            return _words(condition) or "it is not active"
     return ""

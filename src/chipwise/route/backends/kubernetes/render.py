@@ -14,7 +14,6 @@ from chipwise.catalog import Chip, load
 from chipwise.catalog.slices import Gke
 from chipwise.catalog.vendors import vendors
 from chipwise.route.backend import BackendRefused, Launch
-from chipwise.route.backends.handed import allowed
 from chipwise.route.backends.kubernetes.names import (
     annotation,
     label_value,
@@ -24,6 +23,8 @@ from chipwise.route.backends.kubernetes.names import (
     secret_key,
     variable,
 )
+from chipwise.route.backends.secret_values import allowed_secrets
+from chipwise.route.backends.torchrun import torchrun_variables
 from chipwise.route.pool import Pool
 
 Manifest = dict[str, Any]
@@ -69,7 +70,6 @@ KEEP_S = 7 * 86_400  # ended objects stay a week for a router that is away, unle
 WORKERS = "w"  # the replicated job of a JobSet
 TPU_LABEL, TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
 NODEPOOL_LABEL = "cloud.google.com/gke-nodepool"  # a slice over several hosts is a node pool of its own
-MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
 # KubeRay gives the entry point to a shell. This text is always the same; the program and its arguments are data.
 RAY_ENTRY = "python -c 'import json, os; a = json.loads(os.environ[\"CHIPWISE_ARGV\"]); os.execvp(a[0], a)'"
 
@@ -79,31 +79,31 @@ def manifest(launch: Launch, uid: str) -> Manifest:
     if not launch.variant.image:
         raise BackendRefused(f"kubernetes: variant {launch.variant.name} has no image")
     kind = kind_of(launch)
-    made = {"job": _job, "jobset": _jobset, "rayjob": _rayjob}[kind](launch, uid)
+    document = {"job": _job, "jobset": _jobset, "rayjob": _rayjob}[kind](launch, uid)
     group, version, _, name = KINDS[kind]
-    return {"apiVersion": f"{group}/{version}", "kind": name, **made}
+    return {"apiVersion": f"{group}/{version}", "kind": name, **document}
 
 
 def kind_of(launch: Launch) -> str:
     """Which kind of object an attempt is."""
-    asked = launch.pool.at("kind")
-    if asked and asked not in KINDS:
-        raise BackendRefused(f"kubernetes: kind {asked!r} is not accepted; expected {', '.join(KINDS)}")
-    if asked == "job" and hosts_of(launch) > 1 and not launch.pool.at("service"):
+    kind = launch.pool.setting("kind")
+    if kind and kind not in KINDS:
+        raise BackendRefused(f"kubernetes: kind {kind!r} is not accepted; expected {', '.join(KINDS)}")
+    if kind == "job" and hosts_of(launch) > 1 and not launch.pool.setting("service"):
         raise BackendRefused(
             "kubernetes: a Job over several hosts needs a headless service (service: NAME); kind jobset brings its own"
         )
-    return asked or ("job" if hosts_of(launch) == 1 else "jobset")
+    return kind or ("job" if hosts_of(launch) == 1 else "jobset")
 
 
 def kinds_of(pool: Pool) -> tuple[str, ...]:
     """Kinds of objects that a pool's attempts may be."""
-    return (pool.at("kind"),) if pool.at("kind") in KINDS else ("job", "jobset")
+    return (pool.setting("kind"),) if pool.setting("kind") in KINDS else ("job", "jobset")
 
 
 def namespace_of(pool: Pool) -> str:
     """The namespace of a pool's attempts."""
-    return pool.at("namespace", "default")
+    return pool.setting("namespace", "default")
 
 
 def host_chips(pool: Pool, chips: int, topology: str) -> int:
@@ -115,13 +115,13 @@ def host_chips(pool: Pool, chips: int, topology: str) -> int:
     >>> host_chips(Pool("v5p", "kubernetes", "v5p", "tpu", 256), 8, "2x2x2")
     4
     """
-    if pool.at("host"):
-        if not pool.at("host").isdigit() or not int(pool.at("host")):
-            raise BackendRefused(f"kubernetes: host {pool.at('host')!r} is not accepted; expected chips of a host")
-        return min(int(pool.at("host")), chips)
+    if pool.setting("host"):
+        if not pool.setting("host").isdigit() or not int(pool.setting("host")):
+            raise BackendRefused(f"kubernetes: host {pool.setting('host')!r} is not accepted; expected chips of a host")
+        return min(int(pool.setting("host")), chips)
     if topology:
-        largest, known = chip_of(pool).fabric.host_chips, gke_of(pool)
-        return chips if chips <= largest else known.host_chips if known else largest
+        largest, gke = chip_of(pool).fabric.host_chips, gke_of(pool)
+        return chips if chips <= largest else gke.host_chips if gke else largest
     return min(pool.unit, chips) if pool.unit > 1 else chips
 
 
@@ -163,49 +163,51 @@ def gke_of(pool: Pool) -> Gke | None:
 
 def accelerator_of(pool: Pool) -> str:
     """GKE's name of a pool's chip: as the pool says, else by the chip where it is a TPU; empty: not asked for."""
-    known = gke_of(pool)
-    named = pool.at("accelerator") or (known.accelerator if known else "")
-    if pool.family == "tpu" and not named and not pool.at("selector"):
+    gke = gke_of(pool)
+    name = pool.setting("accelerator") or (gke.accelerator if gke else "")
+    if pool.family == "tpu" and not name and not pool.setting("selector"):
         raise BackendRefused(f"kubernetes: pool {pool.name} must say GKE's name of {pool.chip} (accelerator: NAME)")
-    return named
+    return name
 
 
 def selector_of(pool: Pool, topology: str = "") -> dict[str, str]:
     """Labels of the nodes that a pool's pods go to."""
-    chosen = pairs(pool.at("selector"), "selector")
+    labels = pairs(pool.setting("selector"), "selector")
     accelerator = accelerator_of(pool)
     if accelerator and pool.family == "tpu":
-        chosen[TPU_LABEL] = accelerator
+        labels[TPU_LABEL] = accelerator
         if topology:
-            chosen[TOPOLOGY_LABEL] = topology
+            labels[TOPOLOGY_LABEL] = topology
     elif accelerator:
-        chosen["cloud.google.com/gke-accelerator"] = accelerator
+        labels["cloud.google.com/gke-accelerator"] = accelerator
     if accelerator and pool.spot:
-        chosen["cloud.google.com/gke-spot"] = "true"
-    return chosen
+        labels["cloud.google.com/gke-spot"] = "true"
+    return labels
 
 
 def tolerations_of(pool: Pool) -> list[dict[str, str]]:
     """Taints of nodes that a pool's pods put up with."""
-    found = []
+    tolerations = []
     if pool.family != "cpu":
-        found.append({"key": resource_of(pool), "operator": "Exists", "effect": "NoSchedule"})
+        tolerations.append({"key": resource_of(pool), "operator": "Exists", "effect": "NoSchedule"})
     if accelerator_of(pool) and pool.spot:
-        found.append({"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"})
-    for key, value in pairs(pool.at("tolerations"), "tolerations").items():
-        found.append({"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"})
-    return found
+        tolerations.append(
+            {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+        )
+    for key, value in pairs(pool.setting("tolerations"), "tolerations").items():
+        tolerations.append({"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"})
+    return tolerations
 
 
 def _labels(launch: Launch, uid: str) -> dict[str, str]:
     return {ATTEMPT: label_value(launch.attempt), LEDGER: label_value(uid), "app.kubernetes.io/managed-by": "chipwise"}
 
 
-def _metadata(launch: Launch, uid: str, more: dict[str, str] | None = None) -> Manifest:
+def _metadata(launch: Launch, uid: str, extra: dict[str, str] | None = None) -> Manifest:
     labels = _labels(launch, uid)
-    if launch.pool.at("queue"):
-        labels[QUEUE] = label_value(launch.pool.at("queue"))
-    told = {
+    if launch.pool.setting("queue"):
+        labels[QUEUE] = label_value(launch.pool.setting("queue"))
+    annotations = {
         "attempt": launch.attempt,
         "job": launch.job.name,
         "owner": launch.job.owner,
@@ -216,63 +218,59 @@ def _metadata(launch: Launch, uid: str, more: dict[str, str] | None = None) -> M
         "name": object_name(launch.attempt),
         "namespace": namespace_of(launch.pool),
         "labels": labels,
-        "annotations": {f"chipwise-{k}": annotation(v) for k, v in told.items() if v} | (more or {}),
+        "annotations": {f"chipwise-{k}": annotation(v) for k, v in annotations.items() if v} | (extra or {}),
     }
 
 
 def _environment(launch: Launch, hosts: list[str]) -> list[Manifest]:
-    """Variables: the launch's, its secrets by reference, and a pod's place among several."""
-    taken = dict(launch.environment)
+    """Variables: the launch's, its secrets by reference, and a pod's rank among several."""
+    variables = dict(launch.environment)
     _, mount = _volume(launch.pool)
-    if not _inside(taken.get("CHIPWISE_FOLDER", ""), mount):
-        taken.pop("CHIPWISE_FOLDER", None)  # a folder of the router's machine, which no pod sees
-    kept = launch.job.checkpoint.folder
-    if kept and "://" not in kept and not _inside(kept, mount):
+    if not _inside(variables.get("CHIPWISE_FOLDER", ""), mount):
+        variables.pop("CHIPWISE_FOLDER", None)  # a folder of the router's machine, which no pod sees
+    checkpoints = launch.job.checkpoint.folder
+    if checkpoints and "://" not in checkpoints and not _inside(checkpoints, mount):
         raise BackendRefused(
-            f"kubernetes: checkpoints would go to {kept}, which ends with the pod; expected a bucket "
+            f"kubernetes: checkpoints would go to {checkpoints}, which ends with the pod; expected a bucket "
             "(gs://...) or a folder of the pool's volume (volume: CLAIM:/PATH)"
         )
-    placed = {"CHIPWISE_RANK", "CHIPWISE_WORLD", "CHIPWISE_HOSTS", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES"}
-    ours = {*launch.variant.secrets, *(placed if len(hosts) > 1 else ())}
-    found: list[Manifest] = [
-        {"name": variable(k), "value": literal(v, f"variable {k}")} for k, v in taken.items() if k not in ours
+    placement = {"CHIPWISE_RANK", "CHIPWISE_WORLD", "CHIPWISE_HOSTS", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES"}
+    ours = {*launch.variant.secrets, *(placement if len(hosts) > 1 else ())}
+    environment: list[Manifest] = [
+        {"name": variable(k), "value": literal(v, f"variable {k}")} for k, v in variables.items() if k not in ours
     ]
-    for name in allowed(launch):
-        source = {"name": launch.pool.at("secret"), "key": secret_key(name)}
-        found.append({"name": name, "valueFrom": {"secretKeyRef": source}})
+    for name in allowed_secrets(launch):
+        source = {"name": launch.pool.setting("secret"), "key": secret_key(name)}
+        environment.append({"name": name, "valueFrom": {"secretKeyRef": source}})
     if len(hosts) > 1:
         rank = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
         names = ",".join(hosts)
-        found += [
+        environment += [
             {"name": "CHIPWISE_RANK", "valueFrom": rank},
             {"name": "CHIPWISE_WORLD", "value": str(len(hosts))},
             {"name": "CHIPWISE_HOSTS", "value": names},
         ]
         if launch.pool.family == "tpu":
-            found += [{"name": "TPU_WORKER_ID", "valueFrom": rank}, {"name": "TPU_WORKER_HOSTNAMES", "value": names}]
+            environment += [
+                {"name": "TPU_WORKER_ID", "valueFrom": rank},
+                {"name": "TPU_WORKER_HOSTNAMES", "value": names},
+            ]
         else:
-            found += [each for each in _torchrun(launch, hosts, rank) if each["name"] not in taken]
-    return found
+            environment += [entry for entry in _torchrun(launch, hosts, rank) if entry["name"] not in variables]
+    return environment
 
 
 def _torchrun(launch: Launch, hosts: list[str], rank: Manifest) -> list[Manifest]:
     """What torchrun and torch.distributed read, so that they need no arguments; a job's own values come first."""
-    each = launch.option.chips // len(hosts) if launch.pool.family == "gpu" else 1
-    told = {
-        "MASTER_ADDR": hosts[0],
-        "MASTER_PORT": MASTER_PORT,
-        "PET_MASTER_ADDR": hosts[0],
-        "PET_MASTER_PORT": MASTER_PORT,
-        "PET_NNODES": str(len(hosts)),
-        "PET_NPROC_PER_NODE": str(each),
-    }
-    return [*({"name": k, "value": v} for k, v in told.items()), {"name": "PET_NODE_RANK", "valueFrom": rank}]
+    processes = launch.option.chips // len(hosts) if launch.pool.family == "gpu" else 1
+    variables = [{"name": k, "value": v} for k, v in torchrun_variables(hosts, processes).items()]
+    return [*variables, {"name": "PET_NODE_RANK", "valueFrom": rank}]
 
 
 def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], command: bool = True) -> Manifest:
     """The template of a host's pod."""
     pool = launch.pool
-    amounts = {k: pool.at(k) for k in ("cpu", "memory") if pool.at(k) and chips}
+    amounts = {k: pool.setting(k) for k in ("cpu", "memory") if pool.setting(k) and chips}
     if chips:
         amounts[resource_of(pool)] = str(chips)
     container: Manifest = {"name": "program", "image": launch.variant.image, "env": environment}
@@ -283,17 +281,17 @@ def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], comm
     spec: Manifest = {"restartPolicy": "Never", "containers": [container]}
     if chips:
         spec |= {"nodeSelector": selector_of(pool, launch.option.topology), "tolerations": tolerations_of(pool)}
-    if pool.at("service_account"):
-        spec["serviceAccountName"] = pool.at("service_account")
-    if pool.at("priority"):
-        spec["priorityClassName"] = pool.at("priority")
+    if pool.setting("service_account"):
+        spec["serviceAccountName"] = pool.setting("service_account")
+    if pool.setting("priority"):
+        spec["priorityClassName"] = pool.setting("priority")
     claim, path = _volume(pool)
     if claim:
         spec["volumes"] = [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}]
         container["volumeMounts"] = [{"name": "shared", "mountPath": path}]
-    if chips and pool.family != "cpu" and pool.at("shm") != "none":
+    if chips and pool.family != "cpu" and pool.setting("shm") != "none":
         # a container has 64 MiB of /dev/shm, too little for NCCL and for loaders of data in processes of their own
-        memory = {"medium": "Memory"} | ({"sizeLimit": pool.at("shm")} if pool.at("shm") else {})
+        memory = {"medium": "Memory"} | ({"sizeLimit": pool.setting("shm")} if pool.setting("shm") else {})
         spec["volumes"] = [*spec.get("volumes", ()), {"name": "shm", "emptyDir": memory}]
         container["volumeMounts"] = [*container.get("volumeMounts", ()), {"name": "shm", "mountPath": "/dev/shm"}]
     return {"metadata": {"labels": _labels(launch, uid)}, "spec": {k: v for k, v in spec.items() if v}}
@@ -301,9 +299,9 @@ def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], comm
 
 def _volume(pool: Pool) -> tuple[str, str]:
     """A pool's volume claim, and where it is mounted; empty ones where it has none."""
-    claim, _, path = pool.at("volume").partition(":")
-    if pool.at("volume") and not (claim and path.startswith("/")):
-        raise BackendRefused(f"kubernetes: volume {pool.at('volume')!r} is not accepted; expected CLAIM:/PATH")
+    claim, _, path = pool.setting("volume").partition(":")
+    if pool.setting("volume") and not (claim and path.startswith("/")):
+        raise BackendRefused(f"kubernetes: volume {pool.setting('volume')!r} is not accepted; expected CLAIM:/PATH")
     return claim, path
 
 
@@ -312,9 +310,9 @@ def _inside(folder: str, mount: str) -> bool:
 
 
 def _keep(pool: Pool) -> int:
-    if not pool.at("keep", "0").isdigit():
-        raise BackendRefused(f"kubernetes: keep {pool.at('keep')!r} is not accepted; expected seconds")
-    return int(pool.at("keep") or KEEP_S)
+    if not pool.setting("keep", "0").isdigit():
+        raise BackendRefused(f"kubernetes: keep {pool.setting('keep')!r} is not accepted; expected seconds")
+    return int(pool.setting("keep") or KEEP_S)
 
 
 def _job_spec(launch: Launch, uid: str, hosts: list[str]) -> Manifest:
@@ -338,12 +336,12 @@ def _job_spec(launch: Launch, uid: str, hosts: list[str]) -> Manifest:
 
 
 def _job(launch: Launch, uid: str) -> Manifest:
-    count, name, service = hosts_of(launch), object_name(launch.attempt), launch.pool.at("service")
+    count, name, service = hosts_of(launch), object_name(launch.attempt), launch.pool.setting("service")
     spec = _job_spec(launch, uid, [f"{name}-{i}.{service}" for i in range(count)])
     if service:
         spec["template"]["spec"]["subdomain"] = service
     spec["ttlSecondsAfterFinished"] = _keep(launch.pool)
-    if launch.pool.at("queue"):
+    if launch.pool.setting("queue"):
         spec["suspend"] = True  # until Kueue admits it
     return {"metadata": _metadata(launch, uid), "spec": spec}
 
@@ -364,7 +362,7 @@ def _jobset(launch: Launch, uid: str) -> Manifest:
         "replicatedJobs": [{"name": WORKERS, "replicas": 1, "template": {"spec": _job_spec(launch, uid, hosts)}}],
         "ttlSecondsAfterFinished": _keep(launch.pool),
     }
-    if launch.pool.at("queue"):
+    if launch.pool.setting("queue"):
         spec["suspend"] = True
     return {"metadata": _metadata(launch, uid, exclusive if apart else None), "spec": spec}
 
@@ -377,7 +375,7 @@ def _rayjob(launch: Launch, uid: str) -> Manifest:
     for word in launch.variant.command:
         literal(word, "an argument")
     argv = json.dumps(list(launch.variant.command))
-    told = [*environment, {"name": "CHIPWISE_ARGV", "value": literal(argv, "an argument")}]
+    head_environment = [*environment, {"name": "CHIPWISE_ARGV", "value": literal(argv, "an argument")}]
     host = host_chips(launch.pool, launch.option.chips, launch.option.topology)
     workers = {
         "groupName": "chips",
@@ -388,12 +386,12 @@ def _rayjob(launch: Launch, uid: str) -> Manifest:
         "rayStartParams": {},
         "template": _pod(launch, uid, host, environment, command=False),
     }
-    head = {"rayStartParams": {"num-cpus": "0"}, "template": _pod(launch, uid, 0, told, command=False)}
+    head = {"rayStartParams": {"num-cpus": "0"}, "template": _pod(launch, uid, 0, head_environment, command=False)}
     for template in (workers["template"], head["template"]):
         template["spec"].pop("restartPolicy")  # type: ignore[index]  # KubeRay's own
     cluster: Manifest = {"headGroupSpec": head, "workerGroupSpecs": [workers]}
-    if launch.pool.at("ray_version"):
-        cluster["rayVersion"] = launch.pool.at("ray_version")
+    if launch.pool.setting("ray_version"):
+        cluster["rayVersion"] = launch.pool.setting("ray_version")
     spec: Manifest = {
         "entrypoint": RAY_ENTRY,
         "submissionMode": "HTTPMode",
@@ -404,6 +402,6 @@ def _rayjob(launch: Launch, uid: str) -> Manifest:
     _keep(launch.pool)  # said in the pools file; the backend deletes RayJobs itself
     if launch.time_limit is not None:
         spec["activeDeadlineSeconds"] = max(ceil(launch.time_limit), 1)
-    if launch.pool.at("queue"):
+    if launch.pool.setting("queue"):
         spec["suspend"] = True
     return {"metadata": _metadata(launch, uid), "spec": spec}

@@ -1,4 +1,4 @@
-"""Processes on this machine. Chips are slots: each attempt is handed ids that no other has.
+"""Processes on this machine. Chips are slots: each attempt gets ids that no other has.
 
 A process is known by its pid, its start time and the boot, so that a pid that is used again is not taken for it. Ids
 are handed out under a lock that the shim inherits and lets go of once its claim, which holds the ids, is on disk:
@@ -32,14 +32,14 @@ from chipwise.route.backend import (
     Launch,
 )
 from chipwise.route.backends import shim
-from chipwise.route.backends.handed import allowed, handed
 from chipwise.route.backends.local import processes
+from chipwise.route.backends.secret_values import allowed_secrets, secret_values
 from chipwise.route.launch import Claim, claim_of, end_of, launch_file
 from chipwise.route.pool import Pool
 
 VISIBLE = {"gpu": "CUDA_VISIBLE_DEVICES", "tpu": "TPU_VISIBLE_CHIPS"}  # where CUDA and libtpu look for the chips to use
 # of the router's own environment, a job gets these alone: the rest may hold what is none of its business
-HANDED_ON = (
+INHERITED = (
     "PATH",
     "HOME",
     "USER",
@@ -75,42 +75,44 @@ class LocalBackend:
 
     def render(self, launch: Launch) -> str:
         """The launch file, and what is added to it."""
-        told = json.loads(launch_file(launch))
-        return json.dumps({**told, "chips": launch.option.chips, "secrets": list(allowed(launch))}, indent=1)
+        document = json.loads(launch_file(launch))
+        return json.dumps(
+            {**document, "chips": launch.option.chips, "secrets": list(allowed_secrets(launch))}, indent=1
+        )
 
     def submit(self, launch: Launch) -> str:
         """Start the shim of an attempt, unless one has the claim already; the id in the claim."""
         with self._locked() as lock:
-            there = claim_of(launch.folder)
-            if there is not None:
-                return there.by
+            claim = claim_of(launch.folder)
+            if claim is not None:
+                return claim.by
             environment = self._environment(launch, self._free_ids(launch.pool))
             by = f"{self.name}-{uuid.uuid4().hex}"
-            return self._started(launch.folder, by, environment, lock)
+            return self._start_shim(launch.folder, by, environment, lock)
 
     def list(self) -> Sequence[AttemptStatus]:
         """Every attempt that has been claimed here."""
         self._reap()
         try:
-            names = sorted(each.name for each in os.scandir(self.attempts) if each.is_dir(follow_symlinks=False))
+            names = sorted(entry.name for entry in os.scandir(self.attempts) if entry.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return []
         except OSError as error:
             raise BackendDown(f"{self.attempts}: {error.strerror or error}") from None
         for gone in self._over.keys() - set(names):  # old folders are removed
             del self._over[gone]
-        return [seen for name in names if (seen := self._seen(name)) is not None]
+        return [status for name in names if (status := self._status(name)) is not None]
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[AttemptStatus]:
         """Some attempts."""
         self._reap()
-        return [seen for name, _ in attempts if (seen := self._seen(name)) is not None]
+        return [status for name, _ in attempts if (status := self._status(name)) is not None]
 
     def cancel(self, backend_id: str) -> None:
         """Tell one to stop; kill it when it has had its grace."""
-        for seen in self.list():
-            if seen.backend_id == backend_id and seen.state == RUNNING:
-                self._stop(self.attempts / seen.attempt, seen.attempt)
+        for status in self.list():
+            if status.backend_id == backend_id and status.state == RUNNING:
+                self._stop(self.attempts / status.attempt, status.attempt)
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips that no live claim holds."""
@@ -118,11 +120,11 @@ class LocalBackend:
         return {pool.name: Capacity(pool.count, max(0, pool.count - len(held.get(pool.name, ())))) for pool in pools}
 
     def predicted_start(self, launch: Launch) -> float | None:
-        """Now where there is room; it can't tell otherwise."""
-        room = self.capacity([launch.pool])[launch.pool.name]
-        return time.time() if room.free >= launch.option.chips else None
+        """Now where enough chips are free; it can't tell otherwise."""
+        capacity = self.capacity([launch.pool])[launch.pool.name]
+        return time.time() if capacity.free >= launch.option.chips else None
 
-    def _seen(self, attempt: str) -> AttemptStatus | None:
+    def _status(self, attempt: str) -> AttemptStatus | None:
         if attempt in self._over:
             return self._over[attempt]
         folder = self.attempts / attempt
@@ -134,9 +136,9 @@ class LocalBackend:
             return AttemptStatus(
                 attempt, claim.by, RUNNING, started=claim.at, where=claim.host, restarts=claim.restarts
             )
-        end = end or end_of(folder)  # it may have ended between the two looks
+        end = end or end_of(folder)  # it may have ended between the two checks
         if end is None:
-            seen = AttemptStatus(
+            status = AttemptStatus(
                 attempt,
                 claim.by,
                 LOST,
@@ -145,13 +147,13 @@ class LocalBackend:
                 reason="its process is gone and wrote no end",
             )
         else:
-            seen = AttemptStatus(
+            status = AttemptStatus(
                 attempt, claim.by, end.state, end.exit_code, end.started, end.ended, claim.host, end.reason
             )
-            if seen.state == CANCELLED and claim.boot != processes.boot() and not (folder / "stop").exists():
-                seen = replace(seen, state=LOST, reason="the machine went down")  # which tells all to stop
-        self._over[attempt] = seen
-        return seen
+            if status.state == CANCELLED and claim.boot != processes.boot() and not (folder / "stop").exists():
+                status = replace(status, state=LOST, reason="the machine went down")  # which tells all to stop
+        self._over[attempt] = status
+        return status
 
     def _alive(self, attempt: str, claim: Claim) -> bool:
         """Whether it runs. A program that has outlived its shim is killed: nobody would learn how it ended."""
@@ -171,62 +173,62 @@ class LocalBackend:
         claim = claim_of(folder)
         if claim is None:
             return
-        asked, now = folder / "stop", time.time()
+        stop_file, now = folder / "stop", time.time()
         try:
-            asked.touch(exist_ok=False)
+            stop_file.touch(exist_ok=False)
         except FileExistsError:
-            if now < asked.stat().st_mtime + _grace(folder) + MARGIN_S:
+            if now < stop_file.stat().st_mtime + _grace(folder) + MARGIN_S:
                 return
             for pid, start in processes.left_behind(attempt, claim.pid, claim.start, claim.boot):
                 processes.send(pid, start, signal.SIGKILL)
             processes.send(claim.pid, claim.start, signal.SIGKILL)
             return
         except OSError as error:
-            raise BackendDown(f"{asked}: {error.strerror or error}") from None
+            raise BackendDown(f"{stop_file}: {error.strerror or error}") from None
         processes.send(claim.pid, claim.start, signal.SIGTERM)
 
     def _held(self) -> dict[str, set[int]]:
         """Ids of each pool that attempts hold."""
         held: dict[str, set[int]] = {}
-        for seen in self.list():
-            if seen.state == RUNNING and (claim := claim_of(self.attempts / seen.attempt)) is not None:
+        for status in self.list():
+            if status.state == RUNNING and (claim := claim_of(self.attempts / status.attempt)) is not None:
                 held.setdefault(claim.pool, set()).update(claim.chips)
         return held
 
     def _free_ids(self, pool: Pool) -> Sequence[int]:
         held = self._held().get(pool.name, set())
-        return [each for each in ids(pool) if each not in held]
+        return [id for id in ids(pool) if id not in held]
 
     def _environment(self, launch: Launch, free: Sequence[int]) -> dict[str, str]:
         if len(free) < launch.option.chips:
             raise BackendRefused(f"{launch.pool.name} has {len(free)} free chips, not {launch.option.chips}")
-        secrets = handed(launch, os.environ)
+        secrets = secret_values(launch, os.environ)
         chips = ",".join(map(str, free[: launch.option.chips]))
-        told = {"CHIPWISE_POOL": launch.pool.name, "CHIPWISE_CHIP_IDS": chips}
+        placement = {"CHIPWISE_POOL": launch.pool.name, "CHIPWISE_CHIP_IDS": chips}
         if launch.pool.family in VISIBLE:
-            told[VISIBLE[launch.pool.family]] = chips
-        return {name: os.environ[name] for name in HANDED_ON if name in os.environ} | secrets | told
+            placement[VISIBLE[launch.pool.family]] = chips
+        return {name: os.environ[name] for name in INHERITED if name in os.environ} | secrets | placement
 
-    def _started(self, folder: Path, by: str, environment: Mapping[str, str], lock: int) -> str:
+    def _start_shim(self, folder: Path, by: str, environment: Mapping[str, str], lock: int) -> str:
         log = str(folder / "shim")
-        files = [
+        file_actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
-        line = [sys.executable, "-I", "-S", shim.__file__, str(folder), by]
+        argv = [sys.executable, "-I", "-S", shim.__file__, str(folder), by]
         try:
             pid = os.posix_spawn(
-                sys.executable, line, {**environment, shim.LOCK: str(lock)}, file_actions=files, setsid=True
+                sys.executable, argv, {**environment, shim.LOCK: str(lock)}, file_actions=file_actions, setsid=True
             )
         except OSError as error:
             raise BackendDown(f"no process could be started: {error.strerror or error}") from None
         self._children.add(pid)
         until = time.monotonic() + TIMEOUT_S
         while time.monotonic() < until:
-            there = claim_of(folder)
-            if there is not None:
-                return there.by
+            claim = claim_of(folder)
+            if claim is not None:
+                return claim.by
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                 words = Path(log).read_text("utf-8", "replace").strip().rpartition("\n")[2]
                 raise BackendRefused(words or "the shim ended before its claim")
@@ -243,7 +245,7 @@ class LocalBackend:
             raise BackendDown(f"{self.folder}: {error.strerror or error}") from None
         try:
             until = time.monotonic() + TIMEOUT_S
-            while not _taken(lock):
+            while not _try_lock(lock):
                 if time.monotonic() > until:
                     raise BackendDown(f"{self.folder / self.name}.lock is held by another for over {TIMEOUT_S:g} s")
                 time.sleep(0.005)
@@ -268,8 +270,8 @@ def ids(pool: Pool) -> tuple[int, ...]:
     >>> ids(Pool("a", "local", "h100", "gpu", 2, address=(("ids", "4,5"),)))
     (4, 5)
     """
-    given = tuple(int(each) for each in pool.at("ids").split(",") if each.strip())
-    return given or tuple(range(pool.count))
+    listed = tuple(int(word) for word in pool.setting("ids").split(",") if word.strip())
+    return listed or tuple(range(pool.count))
 
 
 def check_address(pool: Pool) -> None:
@@ -278,15 +280,15 @@ def check_address(pool: Pool) -> None:
     for key, _ in pool.address:
         if key not in ADDRESS:
             raise InputError(where, key, f"one of {', '.join(sorted(ADDRESS))}")
-    if pool.at("ids"):
-        words = [each.strip() for each in pool.at("ids").split(",")]
-        known = all(re.fullmatch(r"[0-9]{1,6}", each) for each in words)
-        if not known or len({int(each) for each in words}) != len(words):
-            raise InputError(f"{where}.ids", pool.at("ids"), "whole numbers by commas, each once, such as 0,1")
+    if pool.setting("ids"):
+        words = [word.strip() for word in pool.setting("ids").split(",")]
+        numeric = all(re.fullmatch(r"[0-9]{1,6}", word) for word in words)
+        if not numeric or len({int(word) for word in words}) != len(words):
+            raise InputError(f"{where}.ids", pool.setting("ids"), "whole numbers by commas, each once, such as 0,1")
         if len(words) != pool.count:
-            raise InputError(f"{where}.ids", pool.at("ids"), f"{pool.count} ids, one for each chip of the pool")
-    if pool.at("cwd") and not Path(pool.at("cwd")).is_dir():
-        raise InputError(f"{where}.cwd", pool.at("cwd"), "a folder of this machine")
+            raise InputError(f"{where}.ids", pool.setting("ids"), f"{pool.count} ids, one for each chip of the pool")
+    if pool.setting("cwd") and not Path(pool.setting("cwd")).is_dir():
+        raise InputError(f"{where}.cwd", pool.setting("cwd"), "a folder of this machine")
 
 
 def _grace(folder: Path) -> float:
@@ -296,7 +298,7 @@ def _grace(folder: Path) -> float:
         return shim.GRACE_S
 
 
-def _taken(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

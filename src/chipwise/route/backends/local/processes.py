@@ -48,7 +48,7 @@ def locked(path: Path) -> bool:
     return False
 
 
-def look(pid: int) -> tuple[str, int, int] | None:
+def process_info(pid: int) -> tuple[str, int, int] | None:
     """State letter, session and start (ticks since boot) of a process; None where there is none."""
     try:
         fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
@@ -59,8 +59,8 @@ def look(pid: int) -> tuple[str, int, int] | None:
 
 def alive(pid: int, start: int, booted: str) -> bool:
     """Whether that very process runs; one that has ended and waits to be waited for does not."""
-    found = look(pid) if pid and booted == boot() else None
-    return found is not None and found[0] not in "ZX" and found[2] == start
+    info = process_info(pid) if pid and booted == boot() else None
+    return info is not None and info[0] not in "ZX" and info[2] == start
 
 
 def left_behind(attempt: str, leader: int, start: int, booted: str) -> list[tuple[int, int]]:
@@ -68,18 +68,18 @@ def left_behind(attempt: str, leader: int, start: int, booted: str) -> list[tupl
     if booted != boot():
         return []
     mark = b"\0CHIPWISE_ATTEMPT=" + attempt.encode() + b"\0"
-    now = look(leader)
-    again = now is not None and now[2] != start  # the pid is another's by now, and so is its session
-    found = []
-    for each in os.scandir(PROC):
-        if not each.name.isdigit() or int(each.name) in (leader, os.getpid()):
+    leader_info = process_info(leader)
+    reused = leader_info is not None and leader_info[2] != start  # the pid is another's by now, and so is its session
+    left = []
+    for entry in os.scandir(PROC):
+        if not entry.name.isdigit() or int(entry.name) in (leader, os.getpid()):
             continue
-        seen = look(int(each.name))
-        if seen is None or seen[0] in "ZX" or seen[2] < start:
+        info = process_info(int(entry.name))
+        if info is None or info[0] in "ZX" or info[2] < start:
             continue
-        if (seen[1] == leader and not again) or mark in b"\0" + _environ(int(each.name)):
-            found.append((int(each.name), seen[2]))
-    return found
+        if (info[1] == leader and not reused) or mark in b"\0" + _environ(int(entry.name)):
+            left.append((int(entry.name), info[2]))
+    return left
 
 
 def send(pid: int, start: int, number: signal.Signals) -> None:
@@ -89,8 +89,8 @@ def send(pid: int, start: int, number: signal.Signals) -> None:
     except OSError:
         return
     try:
-        found = look(pid)
-        if found is not None and found[2] == start:  # the handle is of the process that we looked at
+        info = process_info(pid)
+        if info is not None and info[2] == start:  # the handle is of the process that we looked at
             signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         pass

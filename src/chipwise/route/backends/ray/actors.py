@@ -1,10 +1,10 @@
 """What runs on the nodes of a Ray cluster: one actor per attempt, and one per host of an attempt that spans several.
 
-Sent to the cluster by value, as `named_secret` is: nodes need Ray and the standard library, not chipwise. The actor of
-an attempt is detached and named after it, so that it outlives whoever made it and can be made once. The program is a
-child of the actor, run by the shim (see `chipwise.route.backends.shim`); it ends when the actor does. How an attempt
-stands is written to the cluster's own key-value store, which outlives the actor: chips are free again as soon as the
-program has ended.
+Sent to the cluster by value, as `named_secret` and `torchrun_variables` are: nodes need Ray and the standard library,
+not chipwise. The actor of an attempt is detached and named after it, so that it outlives whoever made it and can be
+made once. The program is a child of the actor, run by the shim (see `chipwise.route.backends.shim`); it ends when the
+actor does. The state of an attempt is written to the cluster's own key-value store, which outlives the actor: chips are
+free again as soon as the program has ended.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from chipwise.route.backends.shim import TAKEN
+from chipwise.route.backends.torchrun import torchrun_variables
 from chipwise.route.secret import named_secret
 
 ray: Any = import_module("ray")  # typed in part alone
@@ -30,8 +32,6 @@ Spec = dict[str, Any]
 
 STORE = "chipwise"  # our namespace in the cluster's key-value store
 STORE_PATIENCE_S = 600.0  # the end of a program is worth waiting for a head that restarts; Ray gives up after 60 s
-MASTER_PORT = "29500"  # torchrun's own: https://docs.pytorch.org/docs/stable/elastic/run.html, 2026-11-15
-TAKEN = 79  # the shim's status where another has the claim
 # The program must end with the worker, however that ends: the kernel sends SIGTERM (15) to the shim when the thread
 # that started it is gone, and SIGKILL (9) to the program when the shim is (PR_SET_PDEATHSIG is 1 in <linux/prctl.h>).
 # Ray itself kills the shim of a worker that has died, and knows nothing of the program.
@@ -75,15 +75,15 @@ def keep(key: str, value: dict[str, Any]) -> None:
 
 def kept(key: str) -> dict[str, Any] | None:
     """What was written there."""
-    found = internal_kv._internal_kv_get(key, namespace=STORE)
-    return None if found is None else dict(json.loads(found))
+    value = internal_kv._internal_kv_get(key, namespace=STORE)
+    return None if value is None else dict(json.loads(value))
 
 
 def share(resource: str, amount: float) -> dict[str, Any]:
     """Ray's options that hold so much of a resource."""
-    named = {"GPU": "num_gpus", "CPU": "num_cpus"}.get(resource)
-    if named:
-        return {"num_cpus": 0} | {named: amount}
+    option = {"GPU": "num_gpus", "CPU": "num_cpus"}.get(resource)
+    if option:
+        return {"num_cpus": 0} | {option: amount}
     return {"num_cpus": 0, "resources": {resource: amount}}
 
 
@@ -109,37 +109,30 @@ class Program:
 
     def _lay_out(self, cwd: Path) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        told = {k: self.spec[k] for k in ("attempt", "argv", "environment", "time_limit")} | {
+        document = {k: self.spec[k] for k in ("attempt", "argv", "environment", "time_limit")} | {
             "cwd": self.spec["cwd"] or str(cwd)
         }
-        (self.folder / "launch.json").write_text(json.dumps(told), encoding="ascii")
+        (self.folder / "launch.json").write_text(json.dumps(document), encoding="ascii")
 
     def start(self) -> None:
         """Start it. Call from a thread that waits for it: the kernel ends it with that thread."""
         missing = [name for name in self.spec["secrets"] if name not in os.environ]
         if missing:
             raise LookupError(f"secret {missing[0]} is not a variable of Ray's workers on this node")
-        place = {
+        placement = {
             "CHIPWISE_RANK": str(self.rank),
             "CHIPWISE_WORLD": str(len(self.hosts)),
             "CHIPWISE_HOSTS": ",".join(self.hosts),
         }
         if self.spec["family"] == "tpu" and len(self.hosts) > 1:
-            place |= {"TPU_WORKER_ID": str(self.rank), "TPU_WORKER_HOSTNAMES": ",".join(self.hosts)}
+            placement |= {"TPU_WORKER_ID": str(self.rank), "TPU_WORKER_HOSTNAMES": ",".join(self.hosts)}
         elif len(self.hosts) > 1:  # what torchrun and torch.distributed read; the job's own values come after these
-            place |= {
-                "MASTER_ADDR": self.hosts[0],
-                "MASTER_PORT": MASTER_PORT,
-                "PET_MASTER_ADDR": self.hosts[0],
-                "PET_MASTER_PORT": MASTER_PORT,
-                "PET_NNODES": str(len(self.hosts)),
-                "PET_NODE_RANK": str(self.rank),
-                "PET_NPROC_PER_NODE": str(self.spec["bundles"][0]) if self.spec["family"] == "gpu" else "1",
-            }
+            processes = self.spec["bundles"][0] if self.spec["family"] == "gpu" else 1
+            placement |= {**torchrun_variables(self.hosts, processes), "PET_NODE_RANK": str(self.rank)}
         # what the program prints goes to the folder's file, or, where that is not shared, to the log of Ray's worker
         self.child = subprocess.Popen(
             [sys.executable, "-c", DIES_WITH_WORKER, str(os.getpid()), str(self.folder), self.by],
-            env={**self._inherited(), **place},
+            env={**self._inherited(), **placement},
             stdin=subprocess.PIPE,
         )
         assert self.child.stdin is not None
@@ -287,14 +280,14 @@ class Attempt:
     def _placed(self) -> Any:
         """All bundles at once, each on a host of its own; None when stopped before."""
         spec = self.spec
-        how: dict[str, Any] = {"strategy": "STRICT_SPREAD"}
+        strategy: dict[str, Any] = {"strategy": "STRICT_SPREAD"}
         if spec["together"]:  # hosts of one slice
-            how = {"topology_strategy": {"ray.io/node-id": "STRICT_SPREAD", spec["together"]: "STRICT_PACK"}}
+            strategy = {"topology_strategy": {"ray.io/node-id": "STRICT_SPREAD", spec["together"]: "STRICT_PACK"}}
         group = ray.util.placement_group(
             [{spec["resource"]: n} for n in spec["bundles"]],
             name=spec["attempt"],
             bundle_label_selector=[spec["labels"]] * len(spec["bundles"]),
-            **how,
+            **strategy,
         )
         while not group.wait(2):
             if self.stopped:
@@ -316,10 +309,10 @@ class Attempt:
             .remote()
             for i, n in enumerate(self.spec["bundles"])
         ]
-        places = ray.get([member.where.remote() for member in members])
+        addresses = ray.get([member.where.remote() for member in members])
         ids = {node["NodeID"]: node["Labels"].get("ray.io/tpu-worker-id", "") for node in ray.nodes()}
-        order = sorted(range(len(members)), key=lambda i: (int(ids.get(places[i][1]) or i), i))
-        return [members[i] for i in order], [places[i][0] for i in order]
+        order = sorted(range(len(members)), key=lambda i: (int(ids.get(addresses[i][1]) or i), i))
+        return [members[i] for i in order], [addresses[i][0] for i in order]
 
     def _together(self, members: list[Any], hosts: list[str]) -> dict[str, Any]:
         """Run all parts. The first that fails ends the others; a host that is lost loses the attempt."""
@@ -335,10 +328,10 @@ class Attempt:
                     return self._outcome(first)
                 break  # it had the claim, and its part is done already
         runs += [member.run.remote(self.spec, by, rank, hosts) for rank, member in enumerate(members) if rank]
-        waiting = list(runs)
+        unfinished = list(runs)
         worst: dict[str, Any] = {}
-        while waiting:
-            over, waiting = ray.wait(waiting, num_returns=1)
+        while unfinished:
+            over, unfinished = ray.wait(unfinished, num_returns=1)
             try:
                 end = ray.get(over[0])
             except ray.exceptions.RayActorError as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from chipwise.errors import InputError, UnknownName
+from chipwise.errors import InputError
 from chipwise.route.backend import (
     CANCELLED,
     FAILED,
@@ -27,9 +27,10 @@ from chipwise.route.backend import (
     Launch,
 )
 from chipwise.route.backends import shim
-from chipwise.route.backends.handed import allowed
+from chipwise.route.backends.named import check_keys
 from chipwise.route.backends.ray.link import RayLink
-from chipwise.route.launch import REVOKED, claim_of
+from chipwise.route.backends.secret_values import allowed_secrets
+from chipwise.route.launch import claim_of
 from chipwise.route.pool import Pool
 from chipwise.route.secret import listed
 
@@ -43,10 +44,7 @@ _ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "lost": LOST, "cancelled": CA
 
 def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayBackend:
     """The backend of these pools. The attempts' folders are in each launch; `folder` is not needed."""
-    for pool in pools:
-        unknown = [key for key, _ in pool.address if key not in KEYS]
-        if unknown:
-            raise UnknownName(f"pools.{pool.name}.address", unknown[0], KEYS)
+    check_keys(pools, KEYS)
     if find_spec("ray") is None:
         raise InputError("backend", "ray", "a machine with its client: pip install 'chipwise[ray]'")
     return RayBackend(pools, uid, name=name)
@@ -60,30 +58,30 @@ class RayBackend:
     ) -> None:
         self.uid, self.name = uid, name
         self._pools = {pool.name: pool for pool in pools if pool.backend == "ray"}
-        self._links = {at: link(at) for at in sorted({address(pool) for pool in self._pools.values()})}
+        self._links = {cluster: link(cluster) for cluster in sorted({address(pool) for pool in self._pools.values()})}
 
     def render(self, launch: Launch) -> str:
         """The actor that would be made, as YAML, without the program that runs on the node."""
         spec = self._spec(launch)
-        held = {k: spec[k] for k in ("resource", "chips", "labels")}
+        resources = {k: spec[k] for k in ("resource", "chips", "labels")}
         program = {k: spec[k] for k in ("argv", "environment", "secrets", "time_limit", "folder")}
-        told = {
+        document = {
             "address": address(launch.pool),
             "actor": {
                 "name": launch.attempt,
                 "namespace": f"chipwise-{self.uid}",
                 "lifetime": "detached",
                 "max_restarts": 0,
-                **held,
+                **resources,
             },
             "program": program,
         }
-        return yaml.safe_dump(told, sort_keys=False, allow_unicode=False)
+        return yaml.safe_dump(document, sort_keys=False, allow_unicode=False)
 
     def submit(self, launch: Launch) -> str:
         """Make the attempt's actor; the id of the one that is there already, if it is."""
         claim = claim_of(launch.folder)
-        if claim is not None and claim.by.startswith(REVOKED):
+        if claim is not None and claim.revoked:
             return claim.by
         link, spec = self._link(launch.pool), self._spec(launch)
         nodes = matching(link.ask("nodes"), spec["labels"])
@@ -97,12 +95,13 @@ class RayBackend:
 
     def list(self) -> Sequence[AttemptStatus]:
         """Every attempt of this ledger on every cluster; ended ones for two weeks."""
-        return [seen for link in self._links.values() for seen in seen_in(link.ask("census", uid=self.uid))]
+        answers = (link.ask("census", uid=self.uid) for link in self._links.values())
+        return [status for census in answers for status in attempt_statuses(census)]
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[AttemptStatus]:
         """Those of `list` that are asked for: it forgets nothing that Ray still knows."""
         wanted = {attempt for attempt, _ in attempts}
-        return [seen for seen in self.list() if seen.attempt in wanted]
+        return [status for status in self.list() if status.attempt in wanted]
 
     def cancel(self, backend_id: str) -> None:
         """Ask one to stop, with its grace; kill it if it waits, or is still there when asked again later."""
@@ -113,13 +112,13 @@ class RayBackend:
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips of the nodes with each pool's labels, in whole units of a host."""
         nodes: dict[str, list[dict[str, Any]]] = {}
-        rooms = {}
+        capacities = {}
         for pool in pools:
-            at = address(pool)
-            if at not in nodes:
-                nodes[at] = self._link(pool).ask("nodes")
-            rooms[pool.name] = room(pool, nodes[at])
-        return rooms
+            cluster = address(pool)
+            if cluster not in nodes:
+                nodes[cluster] = self._link(pool).ask("nodes")
+            capacities[pool.name] = pool_capacity(pool, nodes[cluster])
+        return capacities
 
     def predicted_start(self, launch: Launch) -> float | None:
         """None: Ray keeps no times of waiting actors, so nobody can tell."""
@@ -131,30 +130,30 @@ class RayBackend:
             link.close()
 
     def _link(self, pool: Pool) -> RayLink:
-        at = address(pool)
-        if at not in self._links:
+        cluster = address(pool)
+        if cluster not in self._links:
             raise BackendRefused(f"ray: pool {pool.name} is not among the pools of this backend")
-        return self._links[at]
+        return self._links[cluster]
 
     def _spec(self, launch: Launch) -> dict[str, Any]:
         if not launch.variant.command:
             raise BackendRefused(f"ray: variant {launch.variant.name} has no command")
-        if launch.variant.image and launch.pool.at("container") != "none":
+        if launch.variant.image and launch.pool.setting("container") != "none":
             raise BackendRefused(
                 f"ray: variant {launch.variant.name} has an image, and programs run in what Ray's "
                 "nodes have; container: none in the pool's address passes it over"
             )
-        secrets = allowed(launch)
+        secrets = allowed_secrets(launch)
         return {
             "attempt": launch.attempt,
             "uid": self.uid,
             "family": launch.pool.family,
             "resource": resource(launch.pool),
             "chips": launch.option.chips,
-            "host": launch.pool.at("host", "0"),
-            "labels": selectors(launch.pool.at("label")),
+            "host": launch.pool.setting("host", "0"),
+            "labels": selectors(launch.pool.setting("label")),
             "together": "",
-            "cwd": launch.pool.at("cwd"),
+            "cwd": launch.pool.setting("cwd"),
             "argv": list(launch.variant.command),
             "environment": dict(launch.environment),
             "secrets": list(secrets),
@@ -166,12 +165,12 @@ class RayBackend:
 
 def address(pool: Pool) -> str:
     """The cluster of a pool."""
-    return pool.at("address", "auto")
+    return pool.setting("address", "auto")
 
 
 def resource(pool: Pool) -> str:
     """What Ray calls the pool's chips."""
-    return pool.at("resource") or RESOURCES[pool.family]
+    return pool.setting("resource") or RESOURCES[pool.family]
 
 
 def selectors(text: str) -> dict[str, str]:
@@ -180,15 +179,15 @@ def selectors(text: str) -> dict[str, str]:
     >>> selectors("pool=h200, zone=in(a,b)")
     {'pool': 'h200', 'zone': 'in(a,b)'}
     """
-    found = {}
+    labels = {}
     for part in re.split(r",(?![^(]*\))", text):
         if not part.strip():
             continue
         key, equals, value = part.partition("=")
         if not equals or not key.strip() or not value.strip():
             raise BackendRefused(f"ray: label {part.strip()!r} is not accepted; expected KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        labels[key.strip()] = value.strip()
+    return labels
 
 
 def accepts(selector: str, value: str | None) -> bool:
@@ -198,9 +197,9 @@ def accepts(selector: str, value: str | None) -> bool:
     (True, True, False, True)
     """
     wanted = selector.removeprefix("!")
-    listed = re.fullmatch(r"in\((.*)\)", wanted)
-    among = {v.strip() for v in listed[1].split(",")} if listed else {wanted}
-    return (value in among) != selector.startswith("!")
+    several = re.fullmatch(r"in\((.*)\)", wanted)
+    accepted = {v.strip() for v in several[1].split(",")} if several else {wanted}
+    return (value in accepted) != selector.startswith("!")
 
 
 def matching(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -208,36 +207,40 @@ def matching(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str]) -> list
     return [node for node in nodes if all(accepts(v, node["labels"].get(k)) for k, v in labels.items())]
 
 
-def room(pool: Pool, nodes: Sequence[dict[str, Any]]) -> Capacity:
+def pool_capacity(pool: Pool, nodes: Sequence[dict[str, Any]]) -> Capacity:
     """Chips of a pool. Parts of a host smaller than the pool's unit are nobody's to take."""
     name = resource(pool)
-    here = matching(nodes, selectors(pool.at("label")))
-    alive = [node for node in here if node["alive"] and node["total"].get(name, 0) >= 1]
+    matched = matching(nodes, selectors(pool.setting("label")))
+    alive = [node for node in matched if node["alive"] and node["total"].get(name, 0) >= 1]
     # slices larger than a host are taken host by host; what is free is then counted in whole hosts
     sizes = [int(node["total"][name]) for node in alive]
     unit = min(pool.unit, max(sizes, default=1))
     total = sum(size // unit * unit for size in sizes)
     free = sum(int(node["free"].get(name, 0)) // unit * unit for node in alive)
-    dead = len({node["id"] for node in here if not node["alive"]})
+    dead = len({node["id"] for node in matched if not node["alive"]})
     note = f"{len(alive)} nodes alive" + (f", {dead} dead" if dead else "")
     return Capacity(
         total=min(total, pool.count), free=min(free, pool.count), down=max(pool.count - total, 0), note=note
     )
 
 
-def seen_in(census: Mapping[str, Any]) -> list[AttemptStatus]:
+def attempt_statuses(census: Mapping[str, Any]) -> list[AttemptStatus]:
     """Attempts as a cluster's actors and records show them."""
     live = {a["attempt"]: a for a in census["actors"] if a["state"] != "DEAD"}
     dead = {a["attempt"]: a for a in census["actors"] if a["state"] == "DEAD"}
-    records, asked = census["records"], census["asked"]
+    records, stopping = census["records"], census["asked"]
     return [
-        _seen(attempt, live.get(attempt), dead.get(attempt), records.get(attempt, {}), attempt in asked)
+        _status(attempt, live.get(attempt), dead.get(attempt), records.get(attempt, {}), attempt in stopping)
         for attempt in sorted({*live, *dead, *records})
     ]
 
 
-def _seen(
-    attempt: str, live: Mapping[str, Any] | None, dead: Mapping[str, Any] | None, record: Mapping[str, Any], asked: bool
+def _status(
+    attempt: str,
+    live: Mapping[str, Any] | None,
+    dead: Mapping[str, Any] | None,
+    record: Mapping[str, Any],
+    stopping: bool,
 ) -> AttemptStatus:
     backend_id = (live or dead or record)["id"]
     where, reason = ",".join(record.get("where", ())), record.get("reason") or record.get("note") or ""
@@ -256,10 +259,10 @@ def _seen(
     if live:
         if state == "running":
             return AttemptStatus(attempt, backend_id, RUNNING, started=record["started"], where=where, reason=reason)
-        waits = "its hosts are not all free" if live["state"] == "ALIVE" else "no node has its chips free"
-        return AttemptStatus(attempt, backend_id, PENDING, reason=waits)
+        obstacle = "its hosts are not all free" if live["state"] == "ALIVE" else "no node has its chips free"
+        return AttemptStatus(attempt, backend_id, PENDING, reason=obstacle)
     died = dead["died"] if dead else "the cluster has forgotten its actor"
-    killed = asked and "ray.kill" in died
+    killed = stopping and "ray.kill" in died
     return AttemptStatus(
         attempt,
         backend_id,

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from chipwise.route import secret
+from chipwise.route.backends import torchrun
 from chipwise.route.backends.ray import actors
 
 ray: Any = import_module("ray")  # typed in part alone
@@ -26,6 +27,7 @@ state: Any = import_module("ray._private.state")  # has no public counterpart wi
 
 Request = dict[str, Any]
 
+CARRIED = (actors, secret, torchrun)  # sent by value: the nodes have no chipwise
 KEEP_S = 14 * 86_400.0  # how long an attempt's end is kept for a router that is away: two weeks
 KILL_AFTER_S = 120.0  # after it was asked to stop, an actor that is still there is killed: four times the shim's grace
 TAKEN_S = 10.0  # for the cluster to take an actor over; a fraction of a second as a rule
@@ -57,8 +59,8 @@ def nodes() -> list[dict[str, Any]]:
 def death(cause: Any) -> str:
     """Why an actor died, in Ray's words."""
     for context in ("actor_died_error_context", "creation_task_failure_context", "runtime_env_failed_context"):
-        found = getattr(cause, context, None)
-        words = getattr(found, "error_message", "") or getattr(found, "formatted_exception_string", "")
+        details = getattr(cause, context, None)
+        words = getattr(details, "error_message", "") or getattr(details, "formatted_exception_string", "")
         if words:
             return " ".join(str(words).split())[:300]
     return " ".join(str(cause).split())[:300]
@@ -75,7 +77,7 @@ def unborn(actor: Any) -> bool:
 
 def listed_actors(prefix: str) -> list[dict[str, Any]]:
     """Actors of attempts whose names begin so, dead ones included for as long as the cluster remembers."""
-    found = [a for a in state.actors().values() if not unborn(a)]
+    born = [a for a in state.actors().values() if not unborn(a)]
     return [
         {
             "attempt": a["Name"],
@@ -85,7 +87,7 @@ def listed_actors(prefix: str) -> list[dict[str, Any]]:
             "died": death(a["DeathCause"]) if a["State"] == "DEAD" else "",
             "ended": a["EndTime"] / 1000,
         }
-        for a in found
+        for a in born
         if a["ActorClassName"] == "Attempt" and a["Name"].startswith(prefix)
     ]
 
@@ -93,7 +95,7 @@ def listed_actors(prefix: str) -> list[dict[str, Any]]:
 def census(uid: str) -> dict[str, Any]:
     """All attempts of a ledger. Actors are read before records: one found dead has written its record."""
     listed = listed_actors(f"{uid}-")
-    records, asked, now = {}, {}, time.time()
+    records, stops, now = {}, {}, time.time()
     for key in internal_kv._internal_kv_list(actors.record_key(f"{uid}-"), namespace=actors.STORE):
         attempt = key.decode().partition("/")[2]
         record = actors.kept(key.decode())
@@ -104,9 +106,9 @@ def census(uid: str) -> dict[str, Any]:
         else:
             records[attempt] = record
     for key in internal_kv._internal_kv_list(actors.stop_key(f"{uid}-"), namespace=actors.STORE):
-        asked[key.decode().partition("/")[2]] = (actors.kept(key.decode()) or {}).get("at")
+        stops[key.decode().partition("/")[2]] = (actors.kept(key.decode()) or {}).get("at")
     sweep(listed)
-    return {"actors": listed, "records": records, "asked": asked}
+    return {"actors": listed, "records": records, "asked": stops}
 
 
 def forget(attempt: str) -> None:
@@ -126,53 +128,55 @@ def sweep(listed: list[dict[str, Any]]) -> None:
             ray.util.remove_placement_group(ray.util.placement_group.PlacementGroup(ray.PlacementGroupID.from_hex(key)))
 
 
-def bundles(spec: Request, here: list[dict[str, Any]]) -> list[int]:
+def bundles(spec: Request, nodes: list[dict[str, Any]]) -> list[int]:
     """Chips by host. One that no set of nodes could ever hold is refused: Ray would let it wait without a word."""
     resource, chips = spec["resource"], int(spec["chips"])
-    sizes = sorted((int(node["total"].get(resource, 0)) for node in here if node["alive"]), reverse=True)
+    sizes = sorted((int(node["total"].get(resource, 0)) for node in nodes if node["alive"]), reverse=True)
     labels = ", ".join(f"{k}={v}" for k, v in spec["labels"].items()) or "any"
     if not sizes or not sizes[0]:
         raise Refused(f"no node with labels {labels} has {resource}")
     host = int(spec["host"]) or sizes[0]
     if chips <= host:
-        wanted = [chips]
+        chips_by_host = [chips]
     else:
-        wanted = [host] * (chips // host) + ([chips % host] if chips % host else [])
-    if len(wanted) > len(sizes) or any(n > size for n, size in zip(sorted(wanted, reverse=True), sizes, strict=False)):
+        chips_by_host = [host] * (chips // host) + ([chips % host] if chips % host else [])
+    if len(chips_by_host) > len(sizes) or any(
+        n > size for n, size in zip(sorted(chips_by_host, reverse=True), sizes, strict=False)
+    ):
         raise Refused(
-            f"{chips} {resource} are {' + '.join(map(str, wanted))} on hosts of their own; nodes with labels "
+            f"{chips} {resource} are {' + '.join(map(str, chips_by_host))} on hosts of their own; nodes with labels "
             f"{labels} have {', '.join(map(str, sizes))}"
         )
-    return wanted
+    return chips_by_host
 
 
 def submit(spec: Request) -> dict[str, Any]:
     """Make the attempt's actor, unless it has been made: its id either way."""
     attempt, uid = spec["attempt"], spec["uid"]
     record = actors.kept(actors.record_key(attempt))
-    known = [a for a in listed_actors(attempt) if a["attempt"] == attempt]
-    if known or record:
-        return {"id": known[0]["id"] if known else record["id"], "adopted": True}  # type: ignore[index]
-    wanted = spec["bundles"] = bundles(spec, spec.pop("nodes"))
+    existing = [a for a in listed_actors(attempt) if a["attempt"] == attempt]
+    if existing or record:
+        return {"id": existing[0]["id"] if existing else record["id"], "adopted": True}  # type: ignore[index]
+    chips_by_host = spec["bundles"] = bundles(spec, spec.pop("nodes"))
     if len(json.dumps(spec)) > SPEC_LIMIT:
         raise Refused(f"its arguments and variables take {len(json.dumps(spec))} bytes; {SPEC_LIMIT} can be sent")
-    held = actors.share(spec["resource"], wanted[0]) if len(wanted) == 1 else {"num_cpus": 0}
-    maker = ray.remote(actors.Attempt).options(
+    options = actors.share(spec["resource"], chips_by_host[0]) if len(chips_by_host) == 1 else {"num_cpus": 0}
+    actor_class = ray.remote(actors.Attempt).options(
         name=attempt,
         namespace=f"chipwise-{uid}",
         lifetime="detached",
         max_restarts=0,
         max_concurrency=4,
         label_selector=spec["labels"],
-        **held,
+        **options,
     )
     try:
-        made = maker.remote(spec)._actor_id.hex()
+        actor_id = actor_class.remote(spec)._actor_id.hex()
         until = time.time() + TAKEN_S
-        while state.actors(actor_id=made).get("State") == "DEPENDENCIES_UNREADY" and time.time() < until:
+        while state.actors(actor_id=actor_id).get("State") == "DEPENDENCIES_UNREADY" and time.time() < until:
             time.sleep(0.01)  # until then it would die with this process
-        return {"id": made, "adopted": False}
-    except ValueError as error:  # made by another between our look and now
+        return {"id": actor_id, "adopted": False}
+    except ValueError as error:  # made by another since we listed them
         if "already taken" not in str(error):
             raise
     return {"id": next(a["id"] for a in listed_actors(attempt) if a["attempt"] == attempt), "adopted": True}
@@ -180,17 +184,17 @@ def submit(spec: Request) -> dict[str, Any]:
 
 def cancel(uid: str, identity: str) -> dict[str, Any]:
     """Ask an attempt to stop; kill what does not, or has not begun."""
-    found = next((a for a in listed_actors(f"{uid}-") if a["id"] == identity), None)
-    if found is None or found["state"] == "DEAD":
-        return {"found": found is not None}
-    attempt = found["attempt"]
-    before = actors.kept(actors.stop_key(attempt))
-    actors.keep(actors.stop_key(attempt), before or {"at": time.time()})
+    actor_record = next((a for a in listed_actors(f"{uid}-") if a["id"] == identity), None)
+    if actor_record is None or actor_record["state"] == "DEAD":
+        return {"found": actor_record is not None}
+    attempt = actor_record["attempt"]
+    asked_before = actors.kept(actors.stop_key(attempt))
+    actors.keep(actors.stop_key(attempt), asked_before or {"at": time.time()})
     try:
         actor = ray.get_actor(attempt, namespace=f"chipwise-{uid}")
     except ValueError:  # it has ended meanwhile
         return {"found": True}
-    if found["state"] == "ALIVE" and (before is None or time.time() - before["at"] < KILL_AFTER_S):
+    if actor_record["state"] == "ALIVE" and (asked_before is None or time.time() - asked_before["at"] < KILL_AFTER_S):
         actor.stop.remote()
     else:
         ray.kill(actor, no_restart=True)
@@ -199,12 +203,12 @@ def cancel(uid: str, identity: str) -> dict[str, Any]:
 
 def operate(request: Request) -> Any:
     """Carry out one request."""
-    what = request["op"]
-    if what == "nodes":
+    operation = request["op"]
+    if operation == "nodes":
         return nodes()
-    if what == "census":
+    if operation == "census":
         return census(request["uid"])
-    if what == "submit":
+    if operation == "submit":
         return submit(request["spec"])
     return cancel(request["uid"], request["id"])
 
@@ -233,10 +237,10 @@ def answer(request: Request, inside: Any) -> dict[str, Any]:
         return {"down": f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"}
 
 
-def listen(asked: queue.Queue[str]) -> None:
+def listen(requests: queue.Queue[str]) -> None:
     """Requests as they come. When the router is gone, so is this process, whatever Ray is doing."""
     for line in sys.stdin:
-        asked.put(line)
+        requests.put(line)
     os._exit(0)
 
 
@@ -244,9 +248,9 @@ def main() -> None:
     """Connect, then answer until the router is gone."""
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # what Ray prints is no answer
-    asked: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=listen, args=(asked,), daemon=True).start()
-    for module in (actors, secret):  # the nodes have no chipwise
+    requests: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=listen, args=(requests,), daemon=True).start()
+    for module in CARRIED:
         cloudpickle.register_pickle_by_value(module)
     inside = None
     if sys.argv[1].startswith("ray://"):
@@ -255,13 +259,13 @@ def main() -> None:
         ray.init(address=sys.argv[1], namespace="chipwise", log_to_driver=False, logging_level="ERROR")
         if sys.argv[1].startswith("ray://"):  # through Ray's client the cluster's tables can't be seen
             inside = ray.remote(Inside).options(num_cpus=0, max_restarts=0).remote()
-        said: dict[str, Any] = {"ok": ray.__version__}
+        reply: dict[str, Any] = {"ok": ray.__version__}
     except Exception as error:
-        said = {"down": f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"}
+        reply = {"down": f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"}
     while True:
-        answers.write(json.dumps(said) + "\n")
+        answers.write(json.dumps(reply) + "\n")
         answers.flush()
-        said = answer(json.loads(asked.get()), inside)
+        reply = answer(json.loads(requests.get()), inside)
 
 
 if __name__ == "__main__":

@@ -138,14 +138,14 @@ class RayLink:
                 self._heard += part
         line, _, self._heard = self._heard.partition(b"\n")
         try:
-            said = json.loads(line)
+            reply = json.loads(line)
         except ValueError:
             raise self._down(f"its driver said {line[:80]!r}") from None
-        if "refused" in said:
-            raise BackendRefused(f"ray: {said['refused']}")
-        if "ok" not in said:
-            raise self._down(str(said.get("down")))
-        return said["ok"]
+        if "refused" in reply:
+            raise BackendRefused(f"ray: {reply['refused']}")
+        if "ok" not in reply:
+            raise self._down(str(reply.get("down")))
+        return reply["ok"]
 
     def _last_words(self) -> str:
         self._driver.printed.seek(0)

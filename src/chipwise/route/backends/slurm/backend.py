@@ -13,6 +13,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +34,7 @@ from chipwise.route.backend import (
     Launch,
 )
 from chipwise.route.backends import shim
+from chipwise.route.backends.named import attempt_folder
 from chipwise.route.backends.slurm.commands import Commands
 from chipwise.route.backends.slurm.read import STATES, SlurmJob, SlurmNode, line
 from chipwise.route.backends.slurm.request import (
@@ -47,7 +49,7 @@ from chipwise.route.backends.slurm.request import (
     request_of,
     sbatch,
 )
-from chipwise.route.launch import REVOKED, claim_of, end_of, launch_file
+from chipwise.route.launch import claim_of, end_of, launch_file
 from chipwise.route.pool import Pool
 
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
@@ -71,7 +73,7 @@ class Link(Protocol):
         """Every node."""
 
     def submit(self, request: Request) -> str:
-        """Hand a job over; its id."""
+        """Submit a job; its id."""
 
     def start(self, request: Request) -> float | None:
         """When it would start."""
@@ -101,11 +103,11 @@ class SlurmBackend:
     def render(self, launch: Launch) -> str:
         """The command with one word a line, the script that it reads, and what the shim is to run."""
         request = request_of(launch, {**dict.fromkeys(launch.variant.secrets, ""), **os.environ})
-        words = " \\\n    ".join(shlex.quote(each) for each in sbatch(request))
-        told = launch_file(launch).decode("ascii")
+        command = " \\\n    ".join(shlex.quote(word) for word in sbatch(request))
+        document = launch_file(launch).decode("ascii")
         before = f"# {BEFORE_NAME}\n{_before(request).decode()}\n\n" if request.before else ""
         secrets = "".join(f"# {name}: from the router's environment\n" for name in launch.variant.secrets)
-        return f"# launch.json\n{told}\n\n{before}{secrets}{words} <<'SCRIPT'\n{SCRIPT}SCRIPT\n"
+        return f"# launch.json\n{document}\n\n{before}{secrets}{command} <<'SCRIPT'\n{SCRIPT}SCRIPT\n"
 
     def submit(self, launch: Launch) -> str:
         """Put the shim into the attempt's folder, and submit it."""
@@ -120,17 +122,19 @@ class SlurmBackend:
 
     def list(self) -> Sequence[AttemptStatus]:
         """Every job of this ledger; those of one attempt in the order in which they were submitted."""
-        mine = [job for job in self.link.jobs() if job.name.startswith(f"{self.ledger}-")]
-        self._over = {job: self._over[job] for job in mine if job in self._over}
-        return [seen for job in sorted(mine, key=lambda job: int(job.id)) if (seen := self._seen(job)) is not None]
+        jobs = [job for job in self.link.jobs() if job.name.startswith(f"{self.ledger}-")]
+        self._over = {job: self._over[job] for job in jobs if job in self._over}
+        return [
+            status for job in sorted(jobs, key=lambda job: int(job.id)) if (status := self._status(job)) is not None
+        ]
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[AttemptStatus]:
         """What Slurm shows, and of what it has forgotten (MinJobAge after the end), what the folder holds."""
         wanted = dict(attempts)
-        found = [seen for seen in self.list() if seen.attempt in wanted]
-        there = {seen.attempt for seen in found}
-        forgotten = (self._forgotten(name, job) for name, job in wanted.items() if name not in there)
-        return [*found, *(seen for seen in forgotten if seen is not None)]
+        shown = [status for status in self.list() if status.attempt in wanted]
+        names = {status.attempt for status in shown}
+        forgotten = (self._forgotten(name, job) for name, job in wanted.items() if name not in names)
+        return [*shown, *(status for status in forgotten if status is not None)]
 
     def cancel(self, backend_id: str) -> None:
         """Stop one job, restarts included."""
@@ -141,13 +145,13 @@ class SlurmBackend:
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips of each pool that work and that are free, in multiples of its unit on each node."""
         nodes = self.link.nodes()
-        return {pool.name: room_of(pool, nodes) for pool in pools}
+        return {pool.name: pool_capacity(pool, nodes) for pool in pools}
 
     def predicted_start(self, launch: Launch) -> float | None:
         """What `sbatch --test-only` says."""
         return self.link.start(request_of(launch))
 
-    def _seen(self, job: SlurmJob) -> AttemptStatus | None:
+    def _status(self, job: SlurmJob) -> AttemptStatus | None:
         if job in self._over:
             return self._over[job]
         state, words = STATES[job.state]
@@ -164,7 +168,7 @@ class SlurmBackend:
         """How a job ended: the program's status is the folder's to say, what befell the job is Slurm's."""
         folder = self.folder_of(job.name)
         claim, end = claim_of(folder), end_of(folder)
-        if claim is not None and claim.by.startswith(REVOKED):
+        if claim is not None and claim.revoked:
             claim = None  # a router has given it up: nothing ran, nothing will
         if (claim is not None and claim.by != job.id) or (end is None and job.exit_code == shim.TAKEN):
             return None  # it found the claim of another and left: the attempt is not this job's
@@ -185,10 +189,10 @@ class SlurmBackend:
             return AttemptStatus(job.name, job.id, RUNNING, None, started, None, job.nodes, words, job.restarts)
         elif state == SUCCEEDED:
             state, reason = LOST, "Slurm says that it has ended well, its folder has no end"
-        seen = AttemptStatus(job.name, job.id, state, code, started, ended, job.nodes, reason, job.restarts)
+        status = AttemptStatus(job.name, job.id, state, code, started, ended, job.nodes, reason, job.restarts)
         if end is not None:
-            self._over[job] = seen
-        return seen
+            self._over[job] = status
+        return status
 
     def _forgotten(self, attempt: str, job: str) -> AttemptStatus | None:
         folder = self.folder_of(attempt)
@@ -206,7 +210,7 @@ class SlurmBackend:
                 end.reason,
                 claim.restarts if claim else 0,
             )
-        if claim is not None and not claim.by.startswith(REVOKED):
+        if claim is not None and not claim.revoked:
             return AttemptStatus(
                 attempt,
                 claim.by,
@@ -222,10 +226,10 @@ class SlurmBackend:
 def _log(folder: Path) -> str:
     """The last line of what Slurm and the shim had to say."""
     try:
-        said = (folder / LOG_NAME).read_text("utf-8", "replace").strip()
+        text = (folder / LOG_NAME).read_text("utf-8", "replace").strip()
     except OSError:
         return ""
-    return line(said.rpartition("\n")[2])
+    return line(text.rpartition("\n")[2])
 
 
 def _before(request: Request) -> bytes:
@@ -244,7 +248,7 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmBacke
                     value,
                     f"{settings[key]!r}, as of another pool of {name}; two clusters differ in `cluster`",
                 )
-    return SlurmBackend(uid, lambda attempt: folder / "attempts" / attempt, settings, name)
+    return SlurmBackend(uid, partial(attempt_folder, folder), settings, name)
 
 
 def link_of(settings: Mapping[str, str]) -> Link:
@@ -262,16 +266,16 @@ def link_of(settings: Mapping[str, str]) -> Link:
     return Commands(settings.get("conf", ""), timeout)
 
 
-def room_of(pool: Pool, nodes: Sequence[SlurmNode]) -> Capacity:
+def pool_capacity(pool: Pool, nodes: Sequence[SlurmNode]) -> Capacity:
     """Chips of a pool among its partition's nodes, of which jobs of the pool can have whole units."""
     gres = gres_of(pool)
-    partitions = set(filter(None, pool.at("partition").split(",")))
+    partitions = set(filter(None, pool.setting("partition").split(",")))
     ours = [
         n
         for n in nodes
         if n.chips(gres)[0]
         and (not partitions or partitions & n.partitions)
-        and has_features(n.features, pool.at("constraint"))
+        and has_features(n.features, pool.setting("constraint"))
     ]
     total = free = down = largest = 0
     for node in ours:
@@ -285,7 +289,7 @@ def room_of(pool: Pool, nodes: Sequence[SlurmNode]) -> Capacity:
         ""
         if ours
         else f"no node of Slurm's has {gres or 'CPUs'}"
-        + (f" in partition {pool.at('partition')}" if partitions else "")
+        + (f" in partition {pool.setting('partition')}" if partitions else "")
     )
     if free > largest:
         note = f"at most {largest} free on one node"

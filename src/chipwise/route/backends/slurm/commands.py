@@ -23,7 +23,7 @@ from chipwise.route.backends.slurm.read import (
     nodes_from_table,
     nonsense,
 )
-from chipwise.route.backends.slurm.request import HANDED_ON, SCRIPT, Request, sbatch
+from chipwise.route.backends.slurm.request import INHERITED, SCRIPT, Request, sbatch
 
 # what says that Slurm can't answer now, in slurm_strerror's words (slurm_errno.c, 22.05 to 24.11); other errors of
 # sbatch are its answer
@@ -43,27 +43,27 @@ class Commands:
 
     def __init__(self, conf: str, timeout: float) -> None:
         """`conf` is a slurm.conf; SLURM_CONF or Slurm's own place where empty."""
-        given = conf or os.environ.get("SLURM_CONF", "")
-        self.timeout, self._conf = timeout, {"SLURM_CONF": given} if given else {}
+        path = conf or os.environ.get("SLURM_CONF", "")
+        self.timeout, self._conf = timeout, {"SLURM_CONF": path} if path else {}
         self._json = {"squeue": True, "sinfo": True}  # until a command says that it has no JSON
 
     def jobs(self) -> Sequence[SlurmJob]:
         """The jobs of this user, in all states."""
         me = str(os.getuid())
-        if self._json["squeue"] and (text := self._said_json("squeue", ["squeue", "--json"])) is not None:
+        if self._json["squeue"] and (text := self._json_output("squeue", ["squeue", "--json"])) is not None:
             return [job for job in jobs_from_json(text, "squeue --json") if job.user == me]
         argv = ["squeue", "--noheader", "--all", "--states=all", f"--user={me}", f"--Format={columns(JOB_COLUMNS)}"]
-        return jobs_from_table(self._said(argv), "squeue --Format")
+        return jobs_from_table(self._output(argv), "squeue --Format")
 
     def nodes(self) -> Sequence[SlurmNode]:
         """The nodes of all partitions."""
-        if self._json["sinfo"] and (text := self._said_json("sinfo", ["sinfo", "--json"])) is not None:
+        if self._json["sinfo"] and (text := self._json_output("sinfo", ["sinfo", "--json"])) is not None:
             nodes = nodes_from_json(text, "sinfo --json")
             if nodes is not None:
                 return nodes
             self._json["sinfo"] = False
         argv = ["sinfo", "--noheader", "--all", "--Node", f"--Format={columns(NODE_COLUMNS)}"]
-        return nodes_from_table(self._said(argv), "sinfo --Format")
+        return nodes_from_table(self._output(argv), "sinfo --Format")
 
     def submit(self, request: Request) -> str:
         """The job's id, as `sbatch --parsable` says it."""
@@ -97,16 +97,16 @@ class Commands:
             raise error(f"slurm: scancel: {line(err) or f'status {status}'}")
 
     def _local(self) -> dict[str, str]:
-        return {name: os.environ[name] for name in HANDED_ON if name in os.environ} | LOCAL
+        return {name: os.environ[name] for name in INHERITED if name in os.environ} | LOCAL
 
-    def _said(self, argv: Sequence[str]) -> str:
+    def _output(self, argv: Sequence[str]) -> str:
         """What a command prints, one character a byte."""
         status, out, err = self._run(argv, self._local(), "latin-1")
         if status:
             raise BackendDown(f"slurm: {argv[0]}: {line(err) or line(out) or f'status {status}'}")
         return out
 
-    def _said_json(self, command: str, argv: Sequence[str]) -> str | None:
+    def _json_output(self, command: str, argv: Sequence[str]) -> str | None:
         """What a command prints; None where this version of it has no JSON, which is then not tried again."""
         status, out, err = self._run(argv, self._local())
         if status and re.search(r"unrecognized option|invalid option|json", err, re.IGNORECASE):
@@ -142,10 +142,10 @@ class Commands:
             raise BackendDown(f"slurm: {argv[0]}: {error}") from None
         return done.returncode, done.stdout.decode(encoding, "replace"), done.stderr.decode("utf-8", "replace")
 
-    def _refusal(self, said_by: str, status: int, err: str) -> BackendDown | BackendRefused:
+    def _refusal(self, source: str, status: int, err: str) -> BackendDown | BackendRefused:
         """Whether sbatch refused the job, or could not ask."""
-        said = ANSWER.findall(err)
-        if status < 0 or not said or AWAY.search(err):
-            return BackendDown(f"slurm: {said_by}: {line(err) or f'status {status}'}")
-        words = re.sub(r"^(Batch job submission failed|allocation failure): ", "", line(said[-1]))
+        answers = ANSWER.findall(err)
+        if status < 0 or not answers or AWAY.search(err):
+            return BackendDown(f"slurm: {source}: {line(err) or f'status {status}'}")
+        words = re.sub(r"^(Batch job submission failed|allocation failure): ", "", line(answers[-1]))
         return BackendRefused(f"slurm: {words}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from chipwise.route.backend import CANCELLED, FAILED, LOST, PENDING, RUNNING, SUCCEEDED, BackendDown
@@ -103,13 +103,13 @@ def gres_counts(text: str) -> dict[str, int]:
     >>> gres_counts("(null)"), gres_counts("N/A")
     ({}, {})
     """
-    found: dict[str, int] = {}
-    for each in re.sub(r"\([^)]*\)", "", text).split(","):
-        name, colon, count = each.strip().rpartition(":")
+    counts: dict[str, int] = {}
+    for part in re.sub(r"\([^)]*\)", "", text).split(","):
+        name, colon, count = part.strip().rpartition(":")
         if colon and re.fullmatch(r"[0-9]+[KMG]?", count):
             scale = {"K": 1024, "M": 1024**2, "G": 1024**3}.get(count[-1], 1)
-            found[name] = found.get(name, 0) + int(count.rstrip("KMG")) * scale
-    return found
+            counts[name] = counts.get(name, 0) + int(count.rstrip("KMG")) * scale
+    return counts
 
 
 def exit_status(raw: object) -> int | None:
@@ -132,27 +132,27 @@ def exit_status(raw: object) -> int | None:
     return 128 + (status & 0x7F) if status & 0x7F else status >> 8
 
 
-def jobs_from_json(text: str, said_by: str) -> list[SlurmJob]:
+def jobs_from_json(text: str, source: str) -> list[SlurmJob]:
     """The jobs in an answer of `squeue --json` or slurmrestd."""
-    return _each(_part(text, "jobs", said_by), _job, said_by)
+    return _records(_part(text, "jobs", source), _job, source)
 
 
-def nodes_from_json(text: str, said_by: str) -> list[SlurmNode] | None:
+def nodes_from_json(text: str, source: str) -> list[SlurmNode] | None:
     """The nodes in an answer of `sinfo --json` or slurmrestd; None where this version lists no nodes there."""
-    if "sinfo" in (answer := _answer(text, said_by)) and "nodes" not in answer:
+    if "sinfo" in (answer := _answer(text, source)) and "nodes" not in answer:
         return None
-    return _each(_part(text, "nodes", said_by), _node, said_by)
+    return _records(_part(text, "nodes", source), _node, source)
 
 
-def _answer(text: str, said_by: str) -> dict[str, Any]:
+def _answer(text: str, source: str) -> dict[str, Any]:
     try:
         answer = json.loads(text)
     except ValueError:
-        raise nonsense(said_by, text) from None
+        raise nonsense(source, text) from None
     if not isinstance(answer, dict):
-        raise nonsense(said_by, text)
+        raise nonsense(source, text)
     if errors := answer.get("errors"):
-        raise BackendDown(f"slurm: {said_by}: {error_words(errors)}")
+        raise BackendDown(f"slurm: {source}: {error_words(errors)}")
     return answer
 
 
@@ -160,36 +160,36 @@ def error_words(errors: object) -> str:
     """The first of the errors in an answer, in one line."""
     first = errors[0] if isinstance(errors, list) and errors else errors
     if isinstance(first, dict):
-        said = [str(first[k]) for k in ("error", "description", "source") if first.get(k)]
-        first = ": ".join(said) or json.dumps(first)
+        parts = [str(first[k]) for k in ("error", "description", "source") if first.get(k)]
+        first = ": ".join(parts) or json.dumps(first)
     return line(str(first))
 
 
-def _part(text: str, key: str, said_by: str) -> list[Any]:
-    part = _answer(text, said_by).get(key)
+def _part(text: str, key: str, source: str) -> list[Any]:
+    part = _answer(text, source).get(key)
     if not isinstance(part, list):
-        raise nonsense(said_by, text)
+        raise nonsense(source, text)
     return part
 
 
-def _each(rows: Iterable[Any], read: Callable[[Any], T], said_by: str) -> list[T]:
-    found = []
+def _records(rows: Iterable[Any], read: Callable[[Any], T], source: str) -> list[T]:
+    records = []
     for row in rows:
         try:
-            found.append(read(row))
+            records.append(read(row))
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise nonsense(said_by, json.dumps(row)) from None
-    return found
+            raise nonsense(source, json.dumps(row)) from None
+    return records
 
 
-def nonsense(said_by: str, text: str) -> BackendDown:
+def nonsense(source: str, text: str) -> BackendDown:
     """The error for an answer that can't be read: its first line."""
-    return BackendDown(f"slurm: {said_by} answered what can't be read: {line(text) or 'nothing'}")
+    return BackendDown(f"slurm: {source} answered what can't be read: {line(text) or 'nothing'}")
 
 
 def line(text: str, most: int = 200) -> str:
     """The first line that says anything, cut short, with nothing that a terminal would obey."""
-    first = next((each.strip() for each in text.splitlines() if each.strip()), "")
+    first = next((text_line.strip() for text_line in text.splitlines() if text_line.strip()), "")
     printable = "".join(c if c.isprintable() else "?" for c in first)
     return printable if len(printable) <= most else printable[:most] + "..."
 
@@ -207,7 +207,7 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def _whole(value: object) -> int:
+def _integer(value: object) -> int:
     number = _number(value)
     return 0 if number is None else int(number)
 
@@ -222,11 +222,11 @@ def state_of(names: Iterable[str]) -> str:
     >>> state_of(["NODE_FAIL", "COMPLETING"]), state_of(["running"])
     ('COMPLETING', 'RUNNING')
     """
-    known = [each.upper().split(" ")[0] for each in names]  # "CANCELLED by 1000"
-    for name in (*(f for f in FIRST if f in known), *known):
+    states = [name.upper().split(" ")[0] for name in names]  # "CANCELLED by 1000"
+    for name in (*(f for f in FIRST if f in states), *states):
         if name in STATES:
             return name
-    raise ValueError(known)
+    raise ValueError(states)
 
 
 def _job(row: Any) -> SlurmJob:
@@ -234,26 +234,26 @@ def _job(row: Any) -> SlurmJob:
     waits = STATES[state][0] == PENDING
     user = row.get("user_id")
     return SlurmJob(
-        id=str(_whole(row["job_id"])),
+        id=str(_integer(row["job_id"])),
         name=str(row["name"] or ""),
-        user=str(row.get("user_name", "")) if user is None else str(_whole(user)),
+        user=str(row.get("user_name", "")) if user is None else str(_integer(user)),
         state=state,
         reason=_reason(row.get("state_reason"), row.get("state_description")),
         exit_code=exit_status(row.get("exit_code")),
         started=None if waits else _time(row.get("start_time")),
         ended=_time(row.get("end_time")) if STATES[state][0] not in (PENDING, RUNNING) else None,
         nodes=str(row.get("nodes") or ""),
-        restarts=_whole(row.get("restart_cnt")),
+        restarts=_integer(row.get("restart_cnt")),
     )
 
 
-def _reason(*said: object) -> str:
-    return ": ".join(line(str(each)) for each in said if each and str(each).lower() not in ("none", "(null)"))
+def _reason(*parts: object) -> str:
+    return ": ".join(line(str(part)) for part in parts if part and str(part).lower() not in ("none", "(null)"))
 
 
 def _names(value: Any) -> frozenset[str]:
     words = value.split(",") if isinstance(value, str) else value or ()
-    return frozenset(str(each).strip().rstrip("*") for each in words if str(each).strip() not in ("", "(null)"))
+    return frozenset(str(word).strip().rstrip("*") for word in words if str(word).strip() not in ("", "(null)"))
 
 
 def _node(row: Any) -> SlurmNode:
@@ -267,8 +267,8 @@ def _node(row: Any) -> SlurmNode:
         features=_names(row.get("active_features") or row.get("features")),
         gres=gres_counts(str(row["gres"] or "")),
         used=gres_counts(str(row.get("gres_used") or "")),
-        cpus=_whole(row.get("cpus")),
-        cpus_used=_whole(row.get("alloc_cpus")),
+        cpus=_integer(row.get("cpus")),
+        cpus_used=_integer(row.get("alloc_cpus")),
     )
 
 
@@ -296,33 +296,33 @@ NODE_COLUMNS = (
 )
 
 
-def columns(of: Iterable[tuple[str, int]]) -> str:
+def columns(columns_of_table: Iterable[tuple[str, int]]) -> str:
     """The argument of --Format.
 
     >>> columns((("JobID", 20), ("Name", 200)))
     'JobID:20,Name:200'
     """
-    return ",".join(f"{name}:{width}" for name, width in of)
+    return ",".join(f"{name}:{width}" for name, width in columns_of_table)
 
 
-def table(text: str, of: tuple[tuple[str, int], ...], said_by: str) -> list[dict[str, str]]:
+def table(text: str, columns: tuple[tuple[str, int], ...], source: str) -> list[dict[str, str]]:
     """The rows of a table with columns of fixed width. `text` has one character a byte."""
     rows = []
-    for each in text.split("\n"):
-        if not each.strip():
+    for text_line in text.split("\n"):
+        if not text_line.strip():
             continue
-        if len(each) < sum(width for _, width in of[:-1]):
-            raise nonsense(said_by, each)
-        row, at = {}, 0
-        for name, width in of:
-            row[name], at = each[at : at + width].strip(), at + width
+        if len(text_line) < sum(width for _, width in columns[:-1]):
+            raise nonsense(source, text_line)
+        row, start = {}, 0
+        for name, width in columns:
+            row[name], start = text_line[start : start + width].strip(), start + width
         rows.append(row)
     return rows
 
 
-def jobs_from_table(text: str, said_by: str) -> list[SlurmJob]:
+def jobs_from_table(text: str, source: str) -> list[SlurmJob]:
     """The jobs in a table of `squeue --Format`, times being seconds since 1970."""
-    return _each(table(text, JOB_COLUMNS, said_by), _table_job, said_by)
+    return _records(table(text, JOB_COLUMNS, source), _table_job, source)
 
 
 def _table_job(row: dict[str, str]) -> SlurmJob:
@@ -347,27 +347,17 @@ def _epoch(text: str) -> float | None:
     return float(text) if re.fullmatch(r"[0-9]+", text) and int(text) else None
 
 
-def nodes_from_table(text: str, said_by: str) -> list[SlurmNode]:
+def nodes_from_table(text: str, source: str) -> list[SlurmNode]:
     """The nodes in a table of `sinfo --Node --Format`: one row for each partition of a node."""
     nodes: dict[str, SlurmNode] = {}
-    for node in _each(table(text, NODE_COLUMNS, said_by), _table_node, said_by):
+    for node in _records(table(text, NODE_COLUMNS, source), _table_node, source):
         others = nodes[node.name].partitions if node.name in nodes else frozenset()
-        nodes[node.name] = SlurmNode(
-            node.name,
-            node.usable,
-            node.state,
-            node.partitions | others,
-            node.features,
-            node.gres,
-            node.used,
-            node.cpus,
-            node.cpus_used,
-        )
+        nodes[node.name] = replace(node, partitions=node.partitions | others)
     return list(nodes.values())
 
 
 def _table_node(row: dict[str, str]) -> SlurmNode:
-    used, _, _, total = (int(each) for each in row["CPUsState"].split("/"))
+    used, _, _, total = (int(number) for number in row["CPUsState"].split("/"))
     state = row["StateComplete"].lower()
     return SlurmNode(
         row["NodeList"],

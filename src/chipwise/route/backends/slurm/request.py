@@ -1,4 +1,4 @@
-"""What Slurm is asked for: a launch as a request, and the request as the arguments of sbatch or as slurmrestd's JSON.
+"""A launch as a request to Slurm, and the request as the arguments of sbatch or as slurmrestd's JSON.
 
 No text of a user's is ever part of a script. The script is the same for all jobs; the attempt's folder and the program
 that reads it come by variables; the program's words and variables are in launch.json, words before them in before.json.
@@ -15,7 +15,7 @@ from math import ceil, inf
 from chipwise.errors import InputError
 from chipwise.route.backend import BackendRefused, Launch
 from chipwise.route.backends import shim
-from chipwise.route.backends.handed import handed
+from chipwise.route.backends.secret_values import secret_values
 from chipwise.route.pool import Pool
 
 SCRIPT = """\
@@ -25,7 +25,7 @@ exec "$CHIPWISE_PYTHON" -I -S "$CHIPWISE_FOLDER/shim.py" "$CHIPWISE_FOLDER" "$SL
 """
 SHIM_NAME, BEFORE_NAME, LOG_NAME = "shim.py", "before.json", "slurm.log"
 # of the router's own environment, a job gets these alone: the rest may hold what is none of its business
-HANDED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE")
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE")
 # Slurm acts on time limits once a minute, and the signal of --signal comes up to 60 s early (sbatch(1), 22.05)
 MARGIN_S = 60.0
 ATTEMPT = re.compile(r"[A-Za-z0-9-]{1,150}")
@@ -100,8 +100,8 @@ def request_of(launch: Launch, router: Mapping[str, str] | None = None) -> Reque
         nodes=nodes,
         gres=f"{gres}:{chips}" if gres else "",
         cpus=cpus,
-        options=tuple((key, pool.at(key)) for key in named if pool.at(key)),
-        exclusive=pool.at("exclusive").lower() in ("true", "yes", "1"),
+        options=tuple((key, pool.setting(key)) for key in named if pool.setting(key)),
+        exclusive=pool.setting("exclusive").lower() in ("true", "yes", "1"),
         requeue=launch.job.checkpoint.restartable,
         seconds=None if limit == inf else limit,
         warning=ceil(grace + MARGIN_S),
@@ -119,19 +119,19 @@ def check_address(pool: Pool) -> None:
             raise InputError(f"pools.{pool.name}.address.{key}", value, "one line of text")
     for key in ("chips_per_node", "cpus", "grace"):
         _number(pool, key, 0)
-    if pool.at("container", "none") not in CONTAINERS:
+    if pool.setting("container", "none") not in CONTAINERS:
         raise InputError(
-            f"pools.{pool.name}.address.container", pool.at("container"), f"one of {', '.join(CONTAINERS)}"
+            f"pools.{pool.name}.address.container", pool.setting("container"), f"one of {', '.join(CONTAINERS)}"
         )
     gres_of(pool)
 
 
 def gres_of(pool: Pool) -> str:
     """The generic resource that a pool's chips are, by its address or by family and chip; empty for CPUs."""
-    given = pool.at("gres") or ("" if pool.family == "cpu" else f"{pool.family}:{pool.chip}")
-    if given and not GRES.fullmatch(given):
-        raise InputError(f"pools.{pool.name}.address.gres", given, "NAME or NAME:TYPE")
-    return given
+    gres = pool.setting("gres") or ("" if pool.family == "cpu" else f"{pool.family}:{pool.chip}")
+    if gres and not GRES.fullmatch(gres):
+        raise InputError(f"pools.{pool.name}.address.gres", gres, "NAME or NAME:TYPE")
+    return gres
 
 
 def split(pool: Pool, chips: int) -> tuple[int, int]:
@@ -149,21 +149,21 @@ def split(pool: Pool, chips: int) -> tuple[int, int]:
 
 
 def _number(pool: Pool, key: str, default: float) -> float:
-    given = pool.at(key)
+    text = pool.setting(key)
     try:
-        value = float(given) if given else float(default)
+        value = float(text) if text else float(default)
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e6:
-        raise InputError(f"pools.{pool.name}.address.{key}", given, "a number of at least 0")
+        raise InputError(f"pools.{pool.name}.address.{key}", text, "a number of at least 0")
     return value
 
 
 def _before(launch: Launch, nodes: int, cpus: int | None) -> tuple[str, ...]:
     """Words before the program's own: one process a node by srun, inside a container where there is an image."""
-    how = _container(launch)
+    container = _container(launch)
     words: list[str] = []
-    if nodes > 1 or how == "pyxis":
+    if nodes > 1 or container == "pyxis":
         words += [
             "srun",
             f"--nodes={nodes}",
@@ -173,18 +173,18 @@ def _before(launch: Launch, nodes: int, cpus: int | None) -> tuple[str, ...]:
             "--export=ALL",
         ]
         words += [f"--cpus-per-task={cpus}"] if cpus else []  # since 22.05 srun no longer takes it over from sbatch
-    mounts = _mounts(launch) if how != "none" else []
-    if how == "pyxis":
+    mounts = _mounts(launch) if container != "none" else []
+    if container == "pyxis":
         words += [f"--container-image={launch.variant.image}", f"--container-mounts={','.join(mounts)}"]
-    elif how == "apptainer":
+    elif container == "apptainer":
         image = launch.variant.image
-        known = "://" in image or image.startswith("/") or image.endswith(".sif")
+        complete = "://" in image or image.startswith("/") or image.endswith(".sif")
         words += [
             "apptainer",
             "exec",
             *(["--nv"] if launch.pool.family == "gpu" else []),
             *(f"--bind={mount}" for mount in mounts),
-            image if known else f"docker://{image}",
+            image if complete else f"docker://{image}",
         ]
     return tuple(words)
 
@@ -192,36 +192,36 @@ def _before(launch: Launch, nodes: int, cpus: int | None) -> tuple[str, ...]:
 def _container(launch: Launch) -> str:
     if not launch.variant.image:
         return "none"
-    how = launch.pool.at("container")
-    if not how:
+    container = launch.pool.setting("container")
+    if not container:
         raise BackendRefused(
             f"variant {launch.variant.name} has an image, and pool {launch.pool.name} doesn't say how "
             f"images run there; expected container: {', '.join(CONTAINERS)} in its address"
         )
-    if how != "none" and not (launch.variant.image.isprintable() and not launch.variant.image.startswith("-")):
+    if container != "none" and not (launch.variant.image.isprintable() and not launch.variant.image.startswith("-")):
         raise BackendRefused(f"variant {launch.variant.name}: image {launch.variant.image!r} is no name of an image")
-    return how
+    return container
 
 
 def _mounts(launch: Launch) -> list[str]:
     """Folders that a container sees, under their own names."""
-    own = dict.fromkeys(
-        each
-        for each in (str(launch.folder), launch.job.checkpoint.folder, launch.pool.at("cwd"))
-        if each.startswith("/")
+    folders = dict.fromkeys(
+        folder
+        for folder in (str(launch.folder), launch.job.checkpoint.folder, launch.pool.setting("cwd"))
+        if folder.startswith("/")
     )
-    for each in own:
-        if re.search(r"[,:]", each) or not each.isprintable():
-            raise BackendRefused(f"folder {each!r} can't be mounted in a container: it has a comma or a colon in it")
-    return [*(f"{each}:{each}" for each in own), *filter(None, launch.pool.at("mounts").split(","))]
+    for folder in folders:
+        if re.search(r"[,:]", folder) or not folder.isprintable():
+            raise BackendRefused(f"folder {folder!r} can't be mounted in a container: it has a comma or a colon in it")
+    return [*(f"{folder}:{folder}" for folder in folders), *filter(None, launch.pool.setting("mounts").split(","))]
 
 
 def _environment(launch: Launch, router: Mapping[str, str]) -> dict[str, str]:
     return (
-        {name: router[name] for name in HANDED_ON if name in router}
-        | handed(launch, router)
+        {name: router[name] for name in INHERITED if name in router}
+        | secret_values(launch, router)
         | {
-            "CHIPWISE_PYTHON": launch.pool.at("python") or "python3",
+            "CHIPWISE_PYTHON": launch.pool.setting("python") or "python3",
             "CHIPWISE_FOLDER": str(launch.folder),
             "CHIPWISE_POOL": launch.pool.name,
             **({} if launch.job.checkpoint.restartable else {"CHIPWISE_ONCE": "1"}),
@@ -261,5 +261,5 @@ def clock(seconds: float) -> str:
     >>> clock(90061.5)
     '1-01:01:02'
     """
-    whole = ceil(seconds)
-    return f"{whole // 86400}-{whole // 3600 % 24:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+    total = ceil(seconds)
+    return f"{total // 86400}-{total // 3600 % 24:02}:{total // 60 % 60:02}:{total % 60:02}"

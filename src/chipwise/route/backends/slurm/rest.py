@@ -81,13 +81,13 @@ class Rest:
         """The jobs of this user, in all states that Slurm remembers."""
         text = self._get("/jobs")
         owners = {self._owner, self._number(self.user), self.user} - {""}
-        return [job for job in jobs_from_json(text, self._say("/jobs")) if not owners or job.user in owners]
+        return [job for job in jobs_from_json(text, self._endpoint("/jobs")) if not owners or job.user in owners]
 
     def nodes(self) -> Sequence[SlurmNode]:
         """Every node."""
-        nodes = nodes_from_json(self._get("/nodes"), self._say("/nodes"))
+        nodes = nodes_from_json(self._get("/nodes"), self._endpoint("/nodes"))
         if nodes is None:
-            raise BackendDown(f"slurm: {self._say('/nodes')} lists no nodes")
+            raise BackendDown(f"slurm: {self._endpoint('/nodes')} lists no nodes")
         return nodes
 
     def submit(self, request: Request) -> str:
@@ -97,7 +97,7 @@ class Rest:
         if answer.get("errors"):
             raise self._refusal(answer["errors"])
         if status != 200 or not isinstance(answer.get("job_id"), int) or answer["job_id"] <= 0:
-            raise nonsense(self._say("/job/submit"), text)
+            raise nonsense(self._endpoint("/job/submit"), text)
         return str(answer["job_id"])
 
     def start(self, request: Request) -> float | None:
@@ -109,13 +109,15 @@ class Rest:
         status, text = self._ask("DELETE", f"/job/{job}")
         errors = self._object(text, "/job").get("errors") or ([] if status == 200 else [f"HTTP status {status}"])
         if errors and not GONE.search(json.dumps(errors)):
-            raise BackendDown(f"slurm: {self._say('/job')}: {error_words(errors)}")
+            raise BackendDown(f"slurm: {self._endpoint('/job')}: {error_words(errors)}")
 
     def _get(self, path: str) -> str:
         status, text = self._ask("GET", path)
         if status != 200:
             errors = self._object(text, path).get("errors")
-            raise BackendDown(f"slurm: {self._say(path)}: {error_words(errors) if errors else f'HTTP status {status}'}")
+            raise BackendDown(
+                f"slurm: {self._endpoint(path)}: {error_words(errors) if errors else f'HTTP status {status}'}"
+            )
         return text
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, str]:
@@ -134,11 +136,11 @@ class Rest:
             data = answer.read(MOST + 1)
         except (OSError, HTTPException, ValueError) as error:
             words = "no answer in time" if isinstance(error, TimeoutError) else line(str(error)) or type(error).__name__
-            raise BackendDown(f"slurm: {self._say(path)}: {words}") from None
+            raise BackendDown(f"slurm: {self._endpoint(path)}: {words}") from None
         finally:
             connection.close()
         if len(data) > MOST:
-            raise BackendDown(f"slurm: {self._say(path)} answered more than {MOST} bytes")
+            raise BackendDown(f"slurm: {self._endpoint(path)} answered more than {MOST} bytes")
         return answer.status, data.decode("utf-8", "replace")
 
     def _connection(self) -> HTTPConnection:
@@ -149,23 +151,23 @@ class Rest:
             return HTTPSConnection(host, port, timeout=self.timeout, context=ssl.create_default_context())
         return HTTPConnection(host, port, timeout=self.timeout)
 
-    def _say(self, path: str) -> str:
+    def _endpoint(self, path: str) -> str:
         return f"slurmrestd {self.address} {API}{path}"
 
     def _object(self, text: str, path: str) -> dict[str, Any]:
         try:
-            found = json.loads(text)
+            document = json.loads(text)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise nonsense(self._say(path), text)
-        return found
+            document = None
+        if not isinstance(document, dict):
+            raise nonsense(self._endpoint(path), text)
+        return document
 
     def _refusal(self, errors: Any) -> BackendDown | BackendRefused:
         numbers = {e.get("error_number", e.get("error_code")) for e in errors if isinstance(e, dict)}
         if any(isinstance(n, int) and (n in ANSWERS or n == UNREAD) for n in numbers):
             return BackendRefused(f"slurm: {error_words(errors)}")
-        return BackendDown(f"slurm: {self._say('/job/submit')}: {error_words(errors)}")
+        return BackendDown(f"slurm: {self._endpoint('/job/submit')}: {error_words(errors)}")
 
     @staticmethod
     def _number(user: str) -> str:
@@ -179,11 +181,11 @@ def job_of(request: Request) -> dict[str, Any]:
     """A request as the properties of a job."""
     if request.exclusive:
         raise BackendRefused("slurmrestd of Slurm 22.05 takes no exclusive jobs; use Slurm's commands for this pool")
-    told: dict[str, Any] = {NAMES.get(key, key): value for key, value in request.options}
-    if "memory_per_node" in told:
-        told["memory_per_node"] = _megabytes(told["memory_per_node"])
+    options: dict[str, Any] = {NAMES.get(key, key): value for key, value in request.options}
+    if "memory_per_node" in options:
+        options["memory_per_node"] = _megabytes(options["memory_per_node"])
     return {
-        **told,
+        **options,
         "name": request.name,
         "comment": request.comment,
         "nodes": request.nodes,

@@ -37,14 +37,14 @@ def test_the_front_decides_as_the_whole_queue_does_at_that_depth(seed, name, job
     for now in (60.0, 5 * HOUR, 30 * HOUR):  # what is kept from one moment must hold at the next
         asked = [f"j{k}" for k in rng.integers(0, jobs, 2) if f"j{k}" in board]
         at = board.moment(now, free, total)
-        view = queue_window(board, policy, at, depth=depth, asked=asked)
+        view = queue_window(board, policy, at, depth=depth, explain=asked)
         whole = board.state(now, free, total)
         assert len(view.jobs) <= len(whole.jobs)
-        fast = allocate(view, policy(view), board.option, waits=asked)
-        slow = allocate(whole, policy(whole), board.option, waits=asked, depth=depth)
+        fast = allocate(view, policy(view), board.option, explain=asked)
+        slow = allocate(whole, policy(whole), board.option, explain=asked, depth=depth)
         assert sorted(told(fast)) == sorted(told(slow))
         gone = f"j{rng.integers(0, jobs)}"
-        if gone in board and board.state(now, free, total).at[list(whole.jobs).index(gone)] < 0:
+        if gone in board and board.state(now, free, total).current_pool[list(whole.jobs).index(gone)] < 0:
             board.remove(gone)
 
 
@@ -103,7 +103,7 @@ def test_jobs_alike_go_by_arrival_then_by_number_however_the_board_holds_them(se
     arrival = {str(k): float(k // 3) for k in range(jobs)}
     board = board_of([only], [candidate(str(k), [option(only, 1, 2)], arrival[str(k)]) for k in rng.permutation(jobs)])
     view = queue_window(board, POLICIES[name], board.moment(100.0, {"only": 4}, {"only": 4}), depth=depth)
-    started = [d.job for d in allocate(view, POLICIES[name](view), board.option, waits=()) if d.kind == "start"]
+    started = [d.job for d in allocate(view, POLICIES[name](view), board.option, explain=()) if d.kind == "start"]
     assert sorted(started, key=int) == [str(k) for k in range(jobs)][:2][: len(started)] and started
     assert depth == 1 or len(started) == min(2, jobs)
 
@@ -128,7 +128,7 @@ def replay(policy, places, arrivals, patience, depth):
         if not len(board):
             continue
         view = queue_window(board, policy, board.moment(now, room, total), depth=depth, patience=patience)
-        for d in allocate(view, policy(view), board.option, patience=patience, waits=(), depth=depth):
+        for d in allocate(view, policy(view), board.option, patience=patience, explain=(), depth=depth):
             if d.kind == "stop":
                 board.stopped(d.job, now)
                 room[d.pool] += board.option(d.job, d.pool).chips

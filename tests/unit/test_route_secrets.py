@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from route_cases import launch, option, pool
 
 from chipwise.route.backend import BackendRefused, Launch
-from chipwise.route.backends.handed import handed
 from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.backends.ray.backend import RayBackend
+from chipwise.route.backends.secret_values import secret_values
 from chipwise.route.backends.slurm.backend import SlurmBackend
 from chipwise.route.job import Job, Variant
 from chipwise.route.secret import BEGINNINGS, RESERVED
@@ -79,7 +79,7 @@ def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it
         rendered(one, tmp_path)
     assert str(refused.value) == words
     with pytest.raises(BackendRefused) as refused:
-        handed(one, ROUTER)
+        secret_values(one, ROUTER)
     assert str(refused.value) == words
 
 
@@ -87,7 +87,8 @@ def test_what_the_pool_does_not_list_is_refused_with_the_key_that_would_allow_it
 def test_what_is_listed_and_asked_for_is_handed_over_alone(backend, tmp_path):
     one = made(tmp_path, backend, ["HF_TOKEN"], "WANDB_API_KEY,HF_TOKEN")
     assert (
-        handed(one, ROUTER) == {"HF_TOKEN": "hush-1"} and handed(made(tmp_path, backend, [], "HF_TOKEN"), ROUTER) == {}
+        secret_values(one, ROUTER) == {"HF_TOKEN": "hush-1"}
+        and secret_values(made(tmp_path, backend, [], "HF_TOKEN"), ROUTER) == {}
     )
     text = rendered(one, tmp_path)
     assert "HF_TOKEN" in text and "WANDB_API_KEY" not in text and "hush" not in text
@@ -103,7 +104,7 @@ def test_a_job_that_asks_for_none_needs_no_list(backend, tmp_path):
 def test_hostile_names_are_refused_in_one_line_without_a_value(backend, name, tmp_path):
     one = made(tmp_path, backend, ["HF_TOKEN", name], "HF_TOKEN,WANDB_API_KEY")
     with pytest.raises(BackendRefused) as refused:
-        handed(one, {**ROUTER, name: "hush-0"})
+        secret_values(one, {**ROUTER, name: "hush-0"})
     assert "\n" not in str(refused.value) and "hush" not in str(refused.value)
 
 
@@ -120,7 +121,7 @@ def asking(name, may):
 def test_whatever_is_listed_and_asked_for_no_reserved_or_unlisted_variable_is_handed_over(name, may):
     one = asking(name, ",".join(may))
     try:
-        got = handed(one, {**ROUTER, name: "hush-0"})
+        got = secret_values(one, {**ROUTER, name: "hush-0"})
     except BackendRefused:
         return
     assert set(got) == {name} and name in ",".join(may).split(",")
@@ -132,9 +133,8 @@ def test_what_ray_sends_to_its_nodes_needs_no_chipwise_there():
     send = """
 import sys
 from ray import cloudpickle
-from chipwise.route import secret
-from chipwise.route.backends.ray import actors
-for module in (actors, secret):
+from chipwise.route.backends.ray import actors, driver
+for module in driver.CARRIED:
     cloudpickle.register_pickle_by_value(module)
 sys.stdout.buffer.write(cloudpickle.dumps(actors.Program))
 """

@@ -172,7 +172,7 @@ def test_a_job_too_large_for_the_chips_that_work_waits_and_says_so():
 def test_only_the_waits_asked_for_are_explained():
     board = board_of([POOL], [candidate(f"j{k}", [option(POOL, 1, 8)], float(k)) for k in range(4)])
     view = view_of(board, [POOL])
-    kinds = [(d.job, d.kind) for d in allocate(view, wish(view), waits=["j2"], depth=1)]
+    kinds = [(d.job, d.kind) for d in allocate(view, wish(view), explain=["j2"], depth=1)]
     assert kinds == [("j0", "start"), ("j2", "wait")]
 
 
@@ -197,7 +197,7 @@ def test_the_board_counts_down_what_is_left_while_a_job_runs():
     board.stopped("a", 2 * HOUR, done=0.25, spent=4.0)
     view = view_of(board, [POOL], 2 * HOUR)
     assert view.seconds[0, 0] == pytest.approx(3 * HOUR)
-    assert view.at[0] == -1 and view.served[0, 0] == pytest.approx(2 * HOUR)
+    assert view.current_pool[0] == -1 and view.served[0, 0] == pytest.approx(2 * HOUR)
 
 
 def test_a_run_that_outlasts_its_estimate_is_about_to_end():
