@@ -80,7 +80,7 @@ def test_submit_list_show_and_explain_agree(at):
     shown = json.loads(at("jobs", "show", "2", "-o", "json"))
     assert (
         [o["pool"] for o in shown["options"]] == ["h100", "v5e"]
-        and shown["unable"][0]["pool"] == "cpu"
+        and shown["infeasible"][0]["pool"] == "cpu"
         and shown["attempts"] == []
     )
     assert "no router has run on this ledger" in at("jobs", "explain", "2")

@@ -68,9 +68,9 @@ def test_a_job_comes_back_as_it_was(job):
     st.lists(options, max_size=3).map(tuple),
     st.lists(st.builds(Infeasible, text, text, text, text), max_size=2).map(tuple),
 )
-def test_options_come_back_as_they_were(found, unable):
+def test_options_come_back_as_they_were(found, infeasible):
     assert decode(tuple[Option, ...], encode(found, tuple[Option, ...])) == found
-    assert decode(tuple[Infeasible, ...], encode(unable, tuple[Infeasible, ...])) == unable
+    assert decode(tuple[Infeasible, ...], encode(infeasible, tuple[Infeasible, ...])) == infeasible
 
 
 @given(st.builds(Decision, text, st.sampled_from(["start", "wait", "stop"]), text, text, text, scores))

@@ -63,11 +63,11 @@ def arrivals(draw, where):
             checkpoint=keep,
             deadline=draw(st.sampled_from([inf, at + 1000.0])),
         )
-        options, unable = [], []
+        options, infeasible = [], []
         for pool in where:
             taken = pool.takes(chips)
             if taken is None or draw(st.integers(0, 5)) == 0:
-                unable.append(Infeasible(pool.name, "gpu", "it doesn't run there"))
+                infeasible.append(Infeasible(pool.name, "gpu", "it doesn't run there"))
                 continue
             value = draw(SECONDS)
             options.append(
@@ -82,7 +82,7 @@ def arrivals(draw, where):
                     usd_once=draw(st.sampled_from([0.0, 2.5])),
                 )
             )
-        out.append(Arrival(f"j{i}", at, job, tuple(options), tuple(unable)))
+        out.append(Arrival(f"j{i}", at, job, tuple(options), tuple(infeasible)))
     return in_order(out)
 
 

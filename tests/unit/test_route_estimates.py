@@ -66,19 +66,19 @@ def using() -> Estimator:
 
 
 def by_pool(found: tuple[list[Option], list[Infeasible]]) -> tuple[dict[str, Option], dict[str, str]]:
-    options, unable = found
-    return {o.pool: o for o in options}, {u.pool: u.reason for u in unable}
+    options, infeasible = found
+    return {o.pool: o for o in options}, {u.pool: u.reason for u in infeasible}
 
 
 def test_given_times_count_by_the_closest_match(using: Estimator) -> None:
-    options, unable = by_pool(using.options(plain(), POOLS))
+    options, infeasible = by_pool(using.options(plain(), POOLS))
     assert {name: round(o.seconds.low) for name, o in options.items()} == {
         "h100": 3600,
         "v5e": 7200,
         "spot": 10_800,
         "cpu": 36_000,
     }
-    assert not unable and options["h100"].seconds.evidence == "given" and options["h100"].note == "given for h100"
+    assert not infeasible and options["h100"].seconds.evidence == "given" and options["h100"].note == "given for h100"
 
 
 def test_whole_units_and_slices_are_paid_for(using: Estimator) -> None:
@@ -94,9 +94,9 @@ def test_given_watts_count_for_the_whole_job(using: Estimator) -> None:
 
 def test_every_pool_without_an_option_has_its_reason(using: Estimator) -> None:
     made = plain(estimates={"gpu": "1h"}, variants={"gpu": {"chips": 128}})
-    options, unable = by_pool(using.options(made, POOLS))
-    assert not options and set(unable) == {"h100", "v5e", "spot", "cpu"}
-    assert "128 chips don't fit: the pool has 64" in unable["h100"] and "no variant is for tpu" in unable["v5e"]
+    options, infeasible = by_pool(using.options(made, POOLS))
+    assert not options and set(infeasible) == {"h100", "v5e", "spot", "cpu"}
+    assert "128 chips don't fit: the pool has 64" in infeasible["h100"] and "no variant is for tpu" in infeasible["v5e"]
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_every_pool_without_an_option_has_its_reason(using: Estimator) -> None:
     ],
 )
 def test_constraints_leave_pools_out_and_say_so(using: Estimator, constraints: Any, left: set[str], why: str) -> None:
-    options, unable = by_pool(using.options(plain(constraints=constraints), POOLS))
-    assert set(options) == left and set(unable) == {p.name for p in POOLS} - left
-    assert all(why in reason for reason in unable.values())
+    options, infeasible = by_pool(using.options(plain(constraints=constraints), POOLS))
+    assert set(options) == left and set(infeasible) == {p.name for p in POOLS} - left
+    assert all(why in reason for reason in infeasible.values())
 
 
 def test_data_that_may_move_cost_their_egress(using: Estimator) -> None:
@@ -126,14 +126,14 @@ def test_data_that_may_move_cost_their_egress(using: Estimator) -> None:
 
 def test_a_variant_may_be_for_some_chips_alone(using: Estimator) -> None:
     made = plain(estimates={"gpu": "1h", "tpu": "1h"}, variants={"gpu": {"on": ["a100"]}, "tpu": {}})
-    options, unable = by_pool(using.options(made, POOLS))
-    assert set(options) == {"v5e", "spot"} and "runs on a100" in unable["h100"]
+    options, infeasible = by_pool(using.options(made, POOLS))
+    assert set(options) == {"v5e", "spot"} and "runs on a100" in infeasible["h100"]
 
 
 def test_kubernetes_needs_an_image(using: Estimator) -> None:
     cluster = replace(H100, backend="kubernetes")
-    _, unable = by_pool(using.options(plain(), [cluster]))
-    assert "no image" in unable["h100"]
+    _, infeasible = by_pool(using.options(plain(), [cluster]))
+    assert "no image" in infeasible["h100"]
     assert using.options(plain(image="train:1"), [cluster])[0]
     assert Estimator().options(plain(), [cluster])[0]  # a simulation launches nothing
 
@@ -177,15 +177,15 @@ def test_a_pool_that_may_not_hand_over_a_secret_says_what_would_allow_it(
 
 
 def test_the_power_cap_and_the_longest_run_of_a_pool_are_kept(using: Estimator) -> None:
-    _, unable = by_pool(using.options(plain(chips=8), [replace(H100, power_cap=5000)]))
-    assert "draw 8.0 kW, the pool may draw 5.0 kW" in unable["h100"]
-    _, unable = by_pool(using.options(plain(chips=8), [replace(H100, max_seconds=60)]))
-    assert "the pool allows 60.0 s" in unable["h100"]
+    _, infeasible = by_pool(using.options(plain(chips=8), [replace(H100, power_cap=5000)]))
+    assert "draw 8.0 kW, the pool may draw 5.0 kW" in infeasible["h100"]
+    _, infeasible = by_pool(using.options(plain(chips=8), [replace(H100, max_seconds=60)]))
+    assert "the pool allows 60.0 s" in infeasible["h100"]
 
 
 def test_a_workload_is_predicted_in_every_pool_with_its_evidence(using: Estimator) -> None:
-    options, unable = by_pool(using.options(job(), POOLS))
-    assert set(options) == {"h100", "v5e", "spot"} and set(unable) == {"cpu"}
+    options, infeasible = by_pool(using.options(job(), POOLS))
+    assert set(options) == {"h100", "v5e", "spot"} and set(infeasible) == {"cpu"}
     for option in options.values():
         assert option.seconds.low < option.seconds.value < option.seconds.high and option.layout
         assert option.seconds.evidence in ("modelled", "bounded", "compiled") and option.seconds.because
@@ -202,8 +202,8 @@ def test_batch_precision_and_layout_of_a_variant_are_what_is_timed(using: Estima
 
 def test_what_does_not_fit_or_split_is_refused_with_what_would_unlock_it(using: Estimator) -> None:
     big = job(workload=str(ROOT / "examples/gpt3-175b-pretrain.yaml"))
-    options, unable = using.options(big, POOLS)
-    assert not options and any("does not fit" in u.reason and "smallest that holds it" in u.unlock for u in unable)
+    options, infeasible = using.options(big, POOLS)
+    assert not options and any("does not fit" in u.reason and "smallest that holds it" in u.unlock for u in infeasible)
     odd = using.options(job(variants={"gpu": {"layout": "tp=3"}}), [H100])[1][0]
     assert "tp=3" in odd.reason
 
@@ -214,13 +214,13 @@ def test_a_precision_that_the_chip_lacks_is_refused(using: Estimator) -> None:
         chips=64,
         variants={"tpu": {"precision": "fp4"}, "gpu": {}},
     )
-    options, unable = by_pool(using.options(made, POOLS))
-    assert "h100" in options and "fp4" in unable["v5e"]
+    options, infeasible = by_pool(using.options(made, POOLS))
+    assert "h100" in options and "fp4" in infeasible["v5e"]
 
 
 def test_a_stack_for_gpus_is_refused_on_tpus(using: Estimator) -> None:
-    _, unable = by_pool(using.options(job(workload=str(ROOT / "examples/small-decoder.yaml")), POOLS))
-    assert "does not run on v5e" in unable["v5e"]
+    _, infeasible = by_pool(using.options(job(workload=str(ROOT / "examples/small-decoder.yaml")), POOLS))
+    assert "does not run on v5e" in infeasible["v5e"]
 
 
 def test_an_offline_set_of_requests_has_an_end(using: Estimator) -> None:
@@ -251,8 +251,8 @@ def test_checkpoints_make_interruptions_cheaper() -> None:
 def test_a_run_that_is_always_interrupted_never_ends(using: Estimator) -> None:
     stormy = replace(SPOT, interruptions=100.0)
     assert stretched(WORK, stormy, 8, Checkpoint(), 0.0, economics()).seconds is None
-    _, unable = by_pool(using.options(plain(checkpoint=None), [stormy]))
-    assert "never ends" in unable["spot"]
+    _, infeasible = by_pool(using.options(plain(checkpoint=None), [stormy]))
+    assert "never ends" in infeasible["spot"]
 
 
 def test_a_job_that_fits_nowhere_is_refused_with_the_reason_per_pool(using: Estimator) -> None:
@@ -265,8 +265,8 @@ def test_a_job_that_fits_nowhere_is_refused_with_the_reason_per_pool(using: Esti
 
 def test_a_job_over_its_budget_everywhere_is_refused_and_somewhere_noted(using: Estimator) -> None:
     made = plain(budget=10.0, estimates={"h100": "1h", "tpu": "2h"}, constraints={"pools": ["h100", "v5e"]})
-    options, unable = using.options(made, POOLS)
-    assert admit(made, options, unable, NOW).warnings == ()
+    options, infeasible = using.options(made, POOLS)
+    assert admit(made, options, infeasible, NOW).warnings == ()
     assert any("over the budget of $10.00" in o.note for o in options if o.pool == "h100")
     poor = replace(made, budget=0.5)
     with pytest.raises(Refusal, match=r"costs more than its budget of \$0\.50 in every pool"):

@@ -51,7 +51,7 @@ def test_two_jobs_in_a_queue():
 
 
 def test_a_job_that_can_run_nowhere_is_refused_at_once_with_the_reason():
-    nowhere = replace(arrival("x", 5.0, 60.0), options=(), unable=(Infeasible("h100", "gpu", "does not fit"),))
+    nowhere = replace(arrival("x", 5.0, 60.0), options=(), infeasible=(Infeasible("h100", "gpu", "does not fit"),))
     outcome = run(arrival("a", 0.0, 3600.0), nowhere)
     assert outcome.fates[1].refused == "h100 (gpu): does not fit" and outcome.fates[1].end is None
     assert (measure(outcome).completed, measure(outcome).refused) == (1, 1)
@@ -144,7 +144,7 @@ def test_of_two_policies_both_meet_the_same_luck():
 
 
 def test_nothing_completed_has_no_times():
-    nowhere = replace(arrival("x", 5.0, 60.0), options=(), unable=(Infeasible("h100", "gpu", "no"),))
+    nowhere = replace(arrival("x", 5.0, 60.0), options=(), infeasible=(Infeasible("h100", "gpu", "no"),))
     figures = measure(run(nowhere))
     assert figures.avg_jct_s is None and figures.makespan_s is None and figures.fairness is None
     assert figures.cost_usd == 0.0 and figures.utilization == 0.0

@@ -35,7 +35,7 @@ def test_times_are_the_recorded_ones_on_gpus_and_unknown_on_tpus(tmp_path):
         "v100": (2, 3600.0, 4.0),
         "a100": (8, 3600.0, 40.0),
     }
-    assert [u.pool for u in arrival.unable] == ["v5e"] and "such as v5e=2.5" in arrival.unable[0].unlock
+    assert [u.pool for u in arrival.infeasible] == ["v5e"] and "such as v5e=2.5" in arrival.infeasible[0].unlock
     assert arrival.job.deadline == inf and arrival.job.owner == "vc"
 
 

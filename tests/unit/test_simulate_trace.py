@@ -77,7 +77,9 @@ def test_a_job_too_wide_for_every_pool_has_the_reason_of_each(tmp_path):
     [arrival] = read(
         tmp_path, "jobs:\n  - {arrival: 0s, job: wide.yaml}\n", pools=(H100, SPOT), wide=JOB.replace("8", "64")
     ).arrivals
-    assert not arrival.options and {u.pool for u in arrival.unable} == {"h100", "spot"} and "h100" in arrival.refusal()
+    assert (
+        not arrival.options and {u.pool for u in arrival.infeasible} == {"h100", "spot"} and "h100" in arrival.refusal()
+    )
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def feasibility(job: JobRow) -> dict[str, Any]:
     """Where a job can run and where it can't, as JSON has it."""
     return {
         "options": [record(OPTION_COLUMNS, option) for option in job.options],
-        "unable": [record(INFEASIBLE_COLUMNS, infeasible) for infeasible in job.unable],
+        "infeasible": [record(INFEASIBLE_COLUMNS, infeasible) for infeasible in job.infeasible],
     }
 
 

@@ -192,7 +192,7 @@ def request_blocks(job: JobRow) -> list[Block]:
         *([Text(f"  {safe(job.reason)}")] if job.reason else []),
         *(Text(f"  {line}") for line in _request(job)),
         *([table(OPTION_COLUMNS, job.options, title="What it would take")] if job.options else []),
-        *([table(INFEASIBLE_COLUMNS, job.unable, title="Where it can't run")] if job.unable else []),
+        *([table(INFEASIBLE_COLUMNS, job.infeasible, title="Where it can't run")] if job.infeasible else []),
     ]
 
 

@@ -125,7 +125,7 @@ def submit(
         followed, source = (policy, "as asked") if policy else followed_policy(book)
         # a policy may fail: before anything is written
         first = first or [first_pool(one, pools.pools, followed, now) for one in admitted]
-        ids = book.submit([NewJob(a.job, a.options, a.unable) for a in admitted], now)
+        ids = book.submit([NewJob(a.job, a.options, a.infeasible) for a in admitted], now)
         rows = [book.job(job_id) for job_id in ids]
         where = book.where
     taken = tuple(SubmittedJob(row, one.warnings, pool) for row, one, pool in zip(rows, admitted, first, strict=True))

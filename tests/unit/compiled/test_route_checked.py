@@ -47,20 +47,20 @@ def test_what_the_compiler_refuses_runs_nowhere_and_that_is_remembered(
     dynamic = job("jax_dynamic.py:masked")
     [option], _ = estimator().options(dynamic, [pool])
     assert "was not checked" in option.note
-    options, [unable] = estimator(check=True).options(dynamic, [pool])
-    assert not options and "the compiler refuses jax_dynamic.py:masked" in unable.reason and unable.unlock
+    options, [infeasible] = estimator(check=True).options(dynamic, [pool])
+    assert not options and "the compiler refuses jax_dynamic.py:masked" in infeasible.reason and infeasible.unlock
     monkeypatch.chdir(tmp_path)  # wherever the command runs
-    assert estimator().options(dynamic, [pool]) == ([], [unable])
+    assert estimator().options(dynamic, [pool]) == ([], [infeasible])
 
 
 @pytest.mark.compiler("cuda")
 def test_a_pool_whose_compiler_is_missing_is_not_checked_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     real = versions.package_version
     monkeypatch.setattr(versions, "package_version", lambda name: "" if name == "libtpu" else real(name))
-    options, [unable] = estimator(check=True).options(job("jax_dynamic.py:masked"), [V5E, H100])
+    options, [infeasible] = estimator(check=True).options(job("jax_dynamic.py:masked"), [V5E, H100])
     [unchecked] = options
     assert unchecked.pool == "v5e" and "not checked: XLA for TPU can't be used: libtpu" in unchecked.note
-    assert unable.pool == "h100" and "the compiler refuses" in unable.reason
+    assert infeasible.pool == "h100" and "the compiler refuses" in infeasible.reason
 
 
 @pytest.mark.compiler("tpu")

@@ -19,18 +19,18 @@ class Admitted:
 
     job: Job
     options: tuple[Option, ...]
-    unable: tuple[Infeasible, ...]
+    infeasible: tuple[Infeasible, ...]
     warnings: tuple[str, ...] = ()
 
 
-def admit(job: Job, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> Admitted:
+def admit(job: Job, options: Sequence[Option], infeasible: Sequence[Infeasible], now: float) -> Admitted:
     """A job that can run somewhere; a `Refusal` with the reason per pool for one that can't.
 
     One that no pool runs within its budget is refused too. One that no pool finishes by its deadline is admitted with
     a warning: late may be better than never, and pools change.
     """
     if not options:
-        raise Refusal(f"{job.name} can't run in any pool: {_reasons(unable)}")
+        raise Refusal(f"{job.name} can't run in any pool: {_reasons(infeasible)}")
     cheapest = min(options, key=lambda option: option.usd)
     if cheapest.usd > job.budget:
         raise Refusal(
@@ -38,13 +38,13 @@ def admit(job: Job, options: Sequence[Option], unable: Sequence[Infeasible], now
             f"is {format_money(cheapest.usd)} in {cheapest.pool}",
             "a larger budget, or fewer constraints",
         )
-    return Admitted(job, tuple(options), tuple(unable), tuple(_warnings(job, options, now)))
+    return Admitted(job, tuple(options), tuple(infeasible), tuple(_warnings(job, options, now)))
 
 
-def _reasons(unable: Sequence[Infeasible]) -> str:
+def _reasons(infeasible: Sequence[Infeasible]) -> str:
     """The reasons, pool by pool."""
     by_pool: dict[str, list[str]] = {}
-    for u in unable:
+    for u in infeasible:
         who = f"{u.variant}: " if u.variant else ""
         by_pool.setdefault(u.pool, []).append(f"{who}{u.reason}" + (f" ({u.unlock})" if u.unlock else ""))
     return "; ".join(f"{pool}: {', '.join(reasons)}" for pool, reasons in by_pool.items()) or "there are no pools"

@@ -30,7 +30,7 @@ class Estimator:
         """The ways to run a job, in the order of its variants, and those that can't be with why."""
         feasible: list[Option] = []
         families = {variant.family for variant in job.variants}
-        unable = [
+        infeasible = [
             Infeasible(
                 pool.name,
                 "",
@@ -47,8 +47,8 @@ class Estimator:
                 try:
                     feasible.append(self._option(job, variant, pool))
                 except Refusal as refusal:
-                    unable.append(Infeasible(pool.name, variant.name, refusal.reason, refusal.unlock))
-        return feasible, unable
+                    infeasible.append(Infeasible(pool.name, variant.name, refusal.reason, refusal.unlock))
+        return feasible, infeasible
 
     def _option(self, job: Job, variant: Variant, pool: Pool) -> Option:
         chips, topology = chips_taken(job, variant, pool, self.launched)
@@ -125,8 +125,9 @@ def options(job: Job, pools: Sequence[Pool], using: Estimator | None = None) -> 
 
     >>> from chipwise.route.load import load_jobs
     >>> [job] = load_jobs("name: hello\\ncommand: [echo, hello]\\nestimates: {cpu: 5s}", now=0.0)
-    >>> found, unable = options(job, [Pool("here", "local", "cpu", "cpu", 2), Pool("v5e", "local", "v5e", "tpu", 8)])
-    >>> found[0].pool, found[0].chips, [u.pool for u in unable]
+    >>> pools = [Pool("here", "local", "cpu", "cpu", 2), Pool("v5e", "local", "v5e", "tpu", 8)]
+    >>> feasible, infeasible = options(job, pools)
+    >>> feasible[0].pool, feasible[0].chips, [u.pool for u in infeasible]
     ('here', 1, ['v5e'])
     """
     if using is None:

@@ -49,7 +49,7 @@ def submit(db: Database, jobs: Sequence[NewJob], now: float) -> list[str]:
                 now,
                 text,
                 encode(tuple(new.options), tuple[Option, ...]),
-                encode(tuple(new.unable), tuple[Infeasible, ...]),
+                encode(tuple(new.infeasible), tuple[Infeasible, ...]),
                 "no scheduling pass yet",
                 changed,
             )
@@ -59,7 +59,7 @@ def submit(db: Database, jobs: Sequence[NewJob], now: float) -> list[str]:
             batch_keys[key] = (str(number), digest)
         number += 1
     db.many(
-        "INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, unable, reason, changed) "
+        "INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, infeasible, reason, changed) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
@@ -140,7 +140,7 @@ def fail(db: Database, job_id: str, reason: str, now: float) -> None:
     note(db, now, number, "failed", reason)
 
 
-def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
+def revise(db: Database, job_id: str, options: Sequence[Option], infeasible: Sequence[Infeasible], now: float) -> None:
     """Replace what a pending job would take in each pool."""
     number, state = _state(db, job_id)
     if state != PENDING:
@@ -148,9 +148,9 @@ def revise(db: Database, job_id: str, options: Sequence[Option], unable: Sequenc
     if not options:
         raise Conflict(f"job {job_id} would have no pool left: give it up instead")
     db.run(
-        "UPDATE jobs SET options = ?, unable = ?, changed = ? WHERE id = ?",
+        "UPDATE jobs SET options = ?, infeasible = ?, changed = ? WHERE id = ?",
         encode(tuple(options), tuple[Option, ...]),
-        encode(tuple(unable), tuple[Infeasible, ...]),
+        encode(tuple(infeasible), tuple[Infeasible, ...]),
         stamp(db, now),
         number,
     )

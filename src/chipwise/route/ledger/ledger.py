@@ -141,10 +141,10 @@ class Ledger:
         with self._db.write() as db:
             _jobs.fail(db, job_id, reason, now)
 
-    def revise(self, job_id: str, options: Sequence[Option], unable: Sequence[Infeasible], now: float) -> None:
+    def revise(self, job_id: str, options: Sequence[Option], infeasible: Sequence[Infeasible], now: float) -> None:
         """Replace what a pending job would take in each pool: pools or prices are others than at its submission."""
         with self._db.write() as db:
-            _jobs.revise(db, job_id, options, unable, now)
+            _jobs.revise(db, job_id, options, infeasible, now)
 
     # attempts
 

@@ -25,7 +25,7 @@ class NewJob:
 
     job: Job
     options: tuple[Option, ...]
-    unable: tuple[Infeasible, ...] = ()
+    infeasible: tuple[Infeasible, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class JobRow:
     state: str
     submitted: float
     options: tuple[Option, ...]
-    unable: tuple[Infeasible, ...]
+    infeasible: tuple[Infeasible, ...]
     done: float = 0.0  # share of the work that checkpoints hold
     spent: float = 0.0  # USD of the attempts so far
     reason: str = ""  # why it waits, or why it failed

@@ -16,7 +16,8 @@ from chipwise.route.ledger.records import AttemptRow, DecisionRow, Event, JobRow
 from chipwise.route.option import Infeasible, Option
 
 JOB = (
-    "id, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, job, options, unable"
+    "id, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, "
+    "job, options, infeasible"
 )
 ATTEMPT = (
     "id, job_id, number, plan, state, router, lease, backend_id, intended, submitted, started, "
@@ -37,7 +38,7 @@ class Decoded:
     def job(self, row: Row) -> JobRow:
         """The record of a row selected as JOB."""
         number, state, submitted, done, spent, reason, failures, failed_at, not_before, cancel, changed, *texts = row
-        job, options, unable = self._parts(number, *texts)
+        job, options, infeasible = self._parts(number, *texts)
         failed = None if failed_at is None else decode(tuple[str, str], failed_at)
         return JobRow(
             str(number),
@@ -45,7 +46,7 @@ class Decoded:
             state,
             submitted,
             options,
-            unable,
+            infeasible,
             done,
             spent,
             reason,
@@ -56,11 +57,11 @@ class Decoded:
             changed,
         )
 
-    def _parts(self, number: int, job: str, options: str, unable: str) -> _Parts:
-        key = (number, options, unable)
+    def _parts(self, number: int, job: str, options: str, infeasible: str) -> _Parts:
+        key = (number, options, infeasible)
         parts = self._kept.get(key)
         if parts is None:
-            parts = (decode(Job, job), _options(options), _unable(unable))
+            parts = (decode(Job, job), _options(options), _infeasible(infeasible))
             self._kept[key] = parts
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
@@ -73,7 +74,7 @@ def _options(text: str) -> tuple[Option, ...]:
 
 
 @lru_cache(_ALIKE)
-def _unable(text: str) -> tuple[Infeasible, ...]:
+def _infeasible(text: str) -> tuple[Infeasible, ...]:
     return decode(tuple[Infeasible, ...], text)
 
 

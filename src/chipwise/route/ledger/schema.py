@@ -29,7 +29,7 @@ TABLES = (
         submitted DOUBLE PRECISION NOT NULL,
         job TEXT NOT NULL,
         options TEXT NOT NULL,
-        unable TEXT NOT NULL,
+        infeasible TEXT NOT NULL,
         done DOUBLE PRECISION NOT NULL DEFAULT 0 CHECK (done BETWEEN 0 AND 1),
         spent DOUBLE PRECISION NOT NULL DEFAULT 0,
         reason TEXT NOT NULL DEFAULT '',

@@ -20,7 +20,7 @@ class Arrival:
     at: float  # seconds since the trace's start
     job: Job
     options: tuple[Option, ...]
-    unable: tuple[Infeasible, ...] = ()
+    infeasible: tuple[Infeasible, ...] = ()
     calm: tuple[Estimate, ...] = ()  # as `options`; empty: the same as they
 
     @property
@@ -34,7 +34,7 @@ class Arrival:
             least = min(o.usd for o in self.options)
             dear = f"costs ${least:,.2f} at least; its budget is ${self.job.budget:,.2f}"
             return dear if least > self.job.budget else ""
-        return "; ".join(f"{u.pool} ({u.variant}): {u.reason}" for u in self.unable) or "no pool takes it"
+        return "; ".join(f"{u.pool} ({u.variant}): {u.reason}" for u in self.infeasible) or "no pool takes it"
 
 
 @dataclass(frozen=True, slots=True)

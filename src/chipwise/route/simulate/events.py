@@ -366,6 +366,6 @@ def within_power(arrival: Arrival, usable_chips: Mapping[str, int]) -> Arrival:
     return replace(
         arrival,
         options=tuple(arrival.options[i] for i in fitting),
-        unable=arrival.unable + too_large,
+        infeasible=arrival.infeasible + too_large,
         calm=tuple(arrival.calm[i] for i in fitting) if arrival.calm else (),
     )

@@ -72,14 +72,14 @@ def _arrival(
     owner, deadline = line["virtual_cluster"], arrival + after
     job = Job(name, variants, owner=owner, deadline=deadline, priority=priority, checkpoint=checkpoint)
     options: list[Option] = []
-    unable: list[Infeasible] = []
+    infeasible: list[Infeasible] = []
     for pool in pools:
         option = _option(pool, count, seconds, speed)
         if isinstance(option, Option):
             options.append(option)
         else:
-            unable.append(option)
-    return Arrival(name, arrival, job, tuple(options), tuple(unable))
+            infeasible.append(option)
+    return Arrival(name, arrival, job, tuple(options), tuple(infeasible))
 
 
 def whole_number(line: Line, column: str, most: int) -> int:

@@ -73,9 +73,9 @@ def _trace(name: str, entries: Sequence[_Entry], pools: Sequence[Pool], estimato
             say(f"{entry.name}, {i + 1} of {len(entries)} jobs estimated")
         count_so_far[entry.name] += 1
         unique_name = entry.name if counts[entry.name] == 1 else f"{entry.name}#{count_so_far[entry.name]}"
-        options, unable, calm = ways.of(entry.job)
+        options, infeasible, calm = ways.of(entry.job)
         job = replace(entry.job, deadline=entry.arrival + entry.job.deadline)
-        arrivals.append(Arrival(unique_name, entry.arrival, job, options, unable, calm))
+        arrivals.append(Arrival(unique_name, entry.arrival, job, options, infeasible, calm))
     return Trace(name, "jobs", in_order(arrivals), tuple(pools), _assumed(arrivals))
 
 
@@ -93,8 +93,8 @@ class _Ways:
         """Options, what can't be, and what each option takes undisturbed."""
         alike = replace(job, name="", owner="", key="", deadline=inf, priority=1.0)
         if alike not in self.cache:
-            options, unable = self.estimator.options(job, self.pools)
-            self.cache[alike] = tuple(options), tuple(unable), self._calm(job, options)
+            options, infeasible = self.estimator.options(job, self.pools)
+            self.cache[alike] = tuple(options), tuple(infeasible), self._calm(job, options)
         return self.cache[alike]
 
     def _calm(self, job: Job, options: Sequence[Option]) -> tuple[Estimate, ...]:
