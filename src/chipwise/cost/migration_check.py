@@ -49,7 +49,7 @@ def read_check(path: Path) -> Checked:
         document: Any = schema.model_validate(raw)
     except ValidationError as error:
         wrong = translate(error, schema)
-        raise wrong.under(f"{path}: {wrong.field}") from None
+        raise BrokenFile(f"{path}: {wrong.field}", wrong.value, wrong.accepted) from None
     rows = tuple(
         CheckedRow(row.accelerators.chip, row.compiles, (row.refused.reason,) if row.refused else ())
         for row in document.rows
