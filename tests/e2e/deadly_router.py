@@ -25,7 +25,7 @@ POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cp
 POINTS = [
     *(
         ("ledger", name, 1)
-        for name in ("heartbeat", "take", "decide", "mark_submitted", "seen", "end", "backend_health")
+        for name in ("heartbeat", "take", "decide", "mark_submitted", "observe", "end", "backend_health")
     ),
     ("ledger", "mark_submitted", 2),
     ("ledger", "end", 2),
