@@ -45,6 +45,18 @@ def test_keys_of_later_versions_are_read_over(kept):
     assert read(kept) == EVERYTHING
 
 
+def test_the_first_spelling_of_utilization_is_read(kept):
+    def older(document):
+        for point in document["points"]:
+            watched = point.get("watched") or {}
+            if "utilization" in watched:
+                watched["utilisation"] = watched.pop("utilization")
+
+    assert "utilization" in kept.read_text()
+    changed(kept, older)
+    assert "utilization" not in kept.read_text() and read(kept) == EVERYTHING
+
+
 @pytest.mark.parametrize(
     "change, words",
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from chipwise.ops.point import DTYPES, KINDS, SUITES
 
@@ -39,7 +39,11 @@ class WatchedSpec(_Part):
 
     power_w: AtLeast0 | None = None
     energy_j: AtLeast0 | None = Field(None, description="Joules of one call.")
-    utilization: AtLeast0 | None = Field(None, description="Share of the time that any kernel ran.")
+    utilization: AtLeast0 | None = Field(
+        None,
+        description="Share of the time that any kernel ran.",
+        validation_alias=AliasChoices("utilization", "utilisation"),  # files of 2026-11-15 and before
+    )
     memory_bytes: AtLeast0 | None = Field(None, description="Most in use on the device, by all its users.")
     temperature_c: Finite | None = Field(None, description="Highest.")
     clock_hz: AtLeast0 | None = Field(None, description="Median clock of the cores.")
