@@ -16,7 +16,6 @@ import pytest
 from command import good
 from ray_cluster import RayCluster, free_port, strays
 
-import patience
 from chipwise.errors import UnknownName
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import (
@@ -565,12 +564,13 @@ class Site:
             return next(row.id for row in ledger.jobs() if row.job.name == job["name"])
 
     def until(self, identity, state):
-        """The attempts of a job when it, or one of them, is in that state."""
+        """The attempts of a job when one of them is in that state, or the job has ended in it."""
         end = time.time() + PATIENCE_S
         while True:
             with open_ledger(self.ledger) as ledger:
                 job, attempts = ledger.job(identity), ledger.attempts(identity)
-            if state in (job.state, *(a.state for a in attempts)):
+            ended = () if job.state == "running" else (job.state,)  # a job runs from the moment it is decided on
+            if state in (*ended, *(a.state for a in attempts)):
                 return attempts
             assert time.time() < end, (job, attempts, (self.folder / "router.log").read_text()[-2000:])
             time.sleep(0.2)
@@ -623,7 +623,7 @@ def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_
         assert (attempt.pool, attempt.variant) == ("h200", "gpu")
         router.kill()  # the work must not notice
         router.wait()
-    where = held_node(site)
+    where = held_node(site, attempt)
     with site.router():
         cluster.say("kill", where)
         try:
@@ -648,23 +648,13 @@ def test_the_router_runs_the_gpu_variant_when_tpus_are_taken_and_goes_elsewhere_
     ) and "as gpu" in told  # whichever is seen first
 
 
-def held_node(site):
-    """The name of the node on which a job of 8 chips runs: the one whose chips are all taken.
-
-    Ray tells its nodes' free chips some time after an actor has started on them.
-    """
+def held_node(site, attempt):
+    """The name of the node that an attempt of one host runs on."""
     link = RayLink(json.loads(site.pools.read_text())["backends"]["ray"]["address"])
-
-    def taken():
-        return [
-            node["labels"]["node"]
-            for node in link.ask("nodes")
-            if node["alive"] and node["labels"].get("pool") == "h200" and not node["free"].get("chips")
-        ]
-
     try:
-        patience.until(taken, "Ray never told that a node of h200 is taken", step=0.2)
-        (name,) = taken()
+        census = link.ask("census", uid=attempt.id.rsplit("-", 2)[0])
+        (actor,) = (a for a in census["actors"] if a["attempt"] == attempt.id)
+        assert actor["state"] == "ALIVE", (actor, census["records"].get(attempt.id))
+        return next(node["labels"]["node"] for node in link.ask("nodes") if node["id"] == actor["node"])
     finally:
         link.close()
-    return name
