@@ -17,29 +17,6 @@ from chipwise.prices.custom_prices import PRICES, custom_prices_csv
 from chipwise.prices.focus import COLUMNS, Charge, focus_rows
 from chipwise.prices.focus_import import read_focus
 
-MANDATORY = (  # feature level "Mandatory" of FOCUS 1.1
-    "BilledCost",
-    "BillingAccountId",
-    "BillingAccountName",
-    "BillingCurrency",
-    "BillingPeriodEnd",
-    "BillingPeriodStart",
-    "ChargeCategory",
-    "ChargeClass",
-    "ChargeDescription",
-    "ChargePeriodEnd",
-    "ChargePeriodStart",
-    "ContractedCost",
-    "EffectiveCost",
-    "InvoiceIssuerName",
-    "ListCost",
-    "PricingQuantity",
-    "PricingUnit",
-    "ProviderName",
-    "PublisherName",
-    "ServiceCategory",
-    "ServiceName",
-)
 DAY, NEXT = date(2026, 9, 30), date(2026, 10, 2)
 # Allowed values and rules of FOCUS 1.1, https://focus.finops.org/focus-specification/v1-1/
 ALLOWED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from chipwise.compare.decision import Flip, Refused
+from chipwise.compare.decision import Flip, R, Refused
 from chipwise.compare.serving.row import ServingRow, slo_latencies
 from chipwise.compare.training.comparer import TrainingRow
 from chipwise.predict.estimate import Estimate
@@ -24,14 +24,46 @@ def _quoted(quote: Quote | None, missing: str) -> str:
     return missing if quote is None else str(quote)
 
 
-TRAINING: list[Column[TrainingRow]] = [
-    Column(
+def _chips() -> Column[R]:
+    return Column(
         "accelerators",
         lambda r: r.accelerators,
         "chips",
         words=True,
         help="`name` (parses back), `chip`, `count`, `shape` of one slice, `slices`",
-    ),
+    )
+
+
+def _ondemand(header: str, what: str, per: str) -> Column[R]:
+    return Column(
+        "ondemand",
+        lambda r: r.ondemand,
+        header,
+        lambda r: _quoted(r.ondemand, NO_PRICE),
+        help=f"{what} on demand by the cheapest offer: `usd` (estimate) `per` {per}, and the quote; null without a "
+        "public price",
+        unit="USD",
+    )
+
+
+def _spot(header: str) -> Column[R]:
+    return Column(
+        "spot",
+        lambda r: r.spot,
+        header,
+        lambda r: _quoted(r.spot, "-"),
+        drop=2,
+        help="the same on spot, where that is cheaper; else null",
+        unit="USD",
+    )
+
+
+def _evidence(rests: str) -> Column[R]:
+    return Column("", None, "evidence", lambda r: r.evidence, words=True, help=f"what {rests} on")
+
+
+TRAINING: list[Column[TrainingRow]] = [
+    _chips(),
     Column(
         "layout",
         lambda r: str(r.prediction.layout),
@@ -136,25 +168,9 @@ TRAINING: list[Column[TrainingRow]] = [
         lambda r: r.search.evaluated if r.search else None,
         help="layouts of which this is the best; null where the layout was named",
     ),
-    Column(
-        "ondemand",
-        lambda r: r.ondemand,
-        "on demand",
-        lambda r: _quoted(r.ondemand, NO_PRICE),
-        help="the run on demand by the cheapest offer: `usd` (estimate) `per` run, and the quote; null without a "
-        "public price",
-        unit="USD",
-    ),
-    Column(
-        "spot",
-        lambda r: r.spot,
-        "spot",
-        lambda r: _quoted(r.spot, "-"),
-        drop=2,
-        help="the same on spot, where that is cheaper; else null",
-        unit="USD",
-    ),
-    Column("", None, "evidence", lambda r: r.evidence, words=True, help="what the step rests on"),
+    _ondemand("on demand", "the run", "run"),
+    _spot("spot"),
+    _evidence("the step rests"),
     Column(
         "assumptions",
         lambda r: list(r.prediction.assumptions),
@@ -196,13 +212,7 @@ def _per_unit(text: str) -> Callable[[Any], str]:
 
 
 SERVING: list[Column[ServingRow]] = [
-    Column(
-        "accelerators",
-        lambda r: r.accelerators,
-        "chips",
-        words=True,
-        help="`name` (parses back), `chip`, `count`, `shape` of one slice, `slices`",
-    ),
+    _chips(),
     Column(
         "",
         None,
@@ -265,15 +275,7 @@ SERVING: list[Column[ServingRow]] = [
     Column("busy", lambda r: r.served.measures.busy, help="of the time that a replica computes", unit="share"),
     Column("batch", lambda r: r.served.measures.batch, help="sequences in a step, mean"),
     Column("kv_use", lambda r: r.served.measures.kv_use, help="of the KV cache in use", unit="share"),
-    Column(
-        "ondemand",
-        lambda r: r.ondemand,
-        "$/h",
-        lambda r: _quoted(r.ondemand, NO_PRICE),
-        help="an hour on demand by the cheapest offer: `usd` (estimate) `per` hour, and the quote; null without a "
-        "public price",
-        unit="USD",
-    ),
+    _ondemand("$/h", "an hour", "hour"),
     Column(
         "ondemand_usd_per_million_units",
         lambda r: r.per_million(r.ondemand),
@@ -282,15 +284,7 @@ SERVING: list[Column[ServingRow]] = [
         help="estimate for a million output tokens or answers",
         unit="USD",
     ),
-    Column(
-        "spot",
-        lambda r: r.spot,
-        "spot $/h",
-        lambda r: _quoted(r.spot, "-"),
-        drop=2,
-        help="the same on spot, where that is cheaper; else null",
-        unit="USD",
-    ),
+    _spot("spot $/h"),
     Column(
         "spot_usd_per_million_units",
         lambda r: r.per_million(r.spot),
@@ -309,7 +303,7 @@ SERVING: list[Column[ServingRow]] = [
         help="estimate of the energy of an output token or an answer",
         unit="J",
     ),
-    Column("", None, "evidence", lambda r: r.evidence, words=True, help="what the latencies rest on"),
+    _evidence("the latencies rest"),
 ]
 
 
