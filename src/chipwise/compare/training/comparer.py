@@ -14,7 +14,7 @@ from chipwise.knowledge import Knowledge
 from chipwise.layout import RESERVE, Enumeration, SearchResult, TimedLayout, enumerate_layouts, search, search_in
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
-from chipwise.predict.prediction import Prediction, model_flops, predict
+from chipwise.predict.prediction import Prediction, predict
 from chipwise.predict.setup import named_stack, set_up
 from chipwise.prices import Quote, price_of, quote, run_cost
 from chipwise.units import format_money, format_seconds
@@ -204,7 +204,7 @@ class TrainingComparer:
     def _peak_seconds(self, acc: Accelerators) -> float:
         """Chip-seconds of the whole run at the dense peak: no run needs fewer."""
         work = set_up(self.workload, acc, self.knowledge.calibration, self.stack)
-        return model_flops(work) * self.workload.train.samples / work.target.low.peak
+        return work.model_flops * self.workload.train.samples / work.target.low.peak
 
     def _fewest(self, chip: Chip, counts: tuple[Accelerators, ...], deadline_s: float) -> TrainingRow | Refused:
         """The fewest chips that meet a deadline: up the ladder until it is met, down while it still is."""
