@@ -78,7 +78,6 @@ CASES = {
     "a budget of nothing": ((*COMPARE, "--budget", "0"), "budget"),
     "a budget that is no number": ((*COMPARE, "--budget", "nan"), "--budget"),
     "a budget too small": ((*COMPARE, "--budget", "1"), "the budget is"),
-    "two limits": ((*COMPARE, "--chips", "8", "--budget", "100"), "can't combine --budget with --chips"),
     "a preset without a batch": (("compare", "llama-3.1-8b", "--tokens", "1T", "--sequence", "8192"), "--batch"),
     "a preset without a length": (("compare", "llama-3.1-8b", "--batch", "8", "--sequence", "8192"), "--tokens"),
     "a preset with nothing": (("compare", "llama-3.1-8b"), "missing: --batch, --sequence, --tokens or --steps"),

@@ -287,10 +287,6 @@ BAD = {
     "a folder that is not there": ((EXAMPLE, "--out", "no/report.html"), "a folder that exists"),
     "no such workload": (("nothing.yaml", "--out", "report.html"), "nothing.yaml"),
     "no such chip": ((EXAMPLE, "--on", "h10", "--out", "report.html"), "h100"),
-    "two limits": (
-        (EXAMPLE, "--chips", "8", "--budget", "5", "--out", "report.html"),
-        "can't combine --budget with --chips",
-    ),
     "no such site": ((EXAMPLE, "--on", "h100", "--site", "moon", "--out", "report.html"), "--site"),
     "a share above one": ((EXAMPLE, "--on", "h100", "--utilization", "1.5", "--out", "report.html"), "utilization"),
     "no number for an assumption": (

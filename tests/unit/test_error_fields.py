@@ -36,11 +36,11 @@ CASES = {
         "missing: batch, sequence",
         "missing: --batch, --sequence",
     ),
-    "two limits": (
-        lambda: cw.compare(job(), chips=8, deadline="3d"),
-        ["compare", *TRAIN, "--chips", "8", "--deadline", "3d"],
-        "can't combine deadline with chips",
-        "can't combine --deadline with --chips",
+    "two loads": (
+        lambda: cw.load("llama-3.1-8b", input_len=100, output_len=10, rate=1, users=3),
+        ["compare", "llama-3.1-8b", "--input-len", "100", "--output-len", "10", "--rate", "1", "--users", "3"],
+        "can't combine users with rate",
+        "can't combine --users with --rate",
     ),
     "an axis of a layout": (
         lambda: cw.predict(job(), "h100:8", layout="fsdp=8,zero=9"),

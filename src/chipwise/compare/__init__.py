@@ -12,7 +12,7 @@ from chipwise.compare.comparison import (
 from chipwise.compare.decision import DecisionSummary, Flip, Refused
 from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.terms import DEFAULT_CHIPS, OBJECTIVES, Candidate, Terms, candidates, every_chip
-from chipwise.compare.training.comparer import TrainingRow
+from chipwise.compare.training.row import TrainingRow
 
 __all__ = [
     "DEFAULT_CHIPS",

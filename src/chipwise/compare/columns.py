@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.compare.decision import Flip, R, Refused
 from chipwise.compare.serving.row import ServingRow, slo_latencies
-from chipwise.compare.training.comparer import TrainingRow
+from chipwise.compare.training.row import TrainingRow
 from chipwise.predict.estimate import Estimate
 from chipwise.present.columns import Column
 from chipwise.present.numbers import rate, spread

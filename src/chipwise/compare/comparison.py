@@ -12,7 +12,8 @@ from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.serving.flips import Relaxed
 from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.terms import Candidate, Terms, every_chip
-from chipwise.compare.training.comparer import Change, TrainingComparer, TrainingRow
+from chipwise.compare.training.comparer import Change, TrainingComparer
+from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import InputError, Refusal
 from chipwise.knowledge import Knowledge
 from chipwise.present.blocks import Block

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from chipwise.catalog import Accelerators, Chip, load, parse
-from chipwise.errors import Conflict, InputError
+from chipwise.errors import InputError
 from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration, parse_money
 
 OBJECTIVES = ("cost", "time", "energy")
@@ -21,13 +21,7 @@ LARGEST_USD = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What to rank by, and at most one of: so many chips, a deadline in seconds, a budget in US dollars.
-
-    >>> Terms(chips=8, budget_usd=100.0)
-    Traceback (most recent call last):
-        ...
-    chipwise.errors.InputError: terms: chips and budget is not accepted; expected one of chips, deadline, budget
-    """
+    """What to rank by, and limits that hold together: so many chips, a deadline in seconds, a budget in US dollars."""
 
     objective: str = "cost"
     chips: int | None = None
@@ -37,10 +31,6 @@ class Terms:
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise InputError("objective", self.objective, f"one of {', '.join(OBJECTIVES)}")
-        given = {"chips": self.chips, "deadline": self.deadline_s, "budget": self.budget_usd}
-        named = [name for name, value in given.items() if value is not None]
-        if len(named) > 1:
-            raise InputError("terms", _Words(" and ".join(named)), "one of chips, deadline, budget")
         if self.chips is not None and not 1 <= self.chips <= LARGEST_CHIPS:
             raise InputError("chips", self.chips, f"a whole number of chips from 1 to {LARGEST_CHIPS:,}")
         if self.deadline_s is not None and not 1 <= self.deadline_s <= LONGEST_S:
@@ -58,22 +48,18 @@ class Terms:
     ) -> Terms:
         """Terms as people write them: 64 chips, a deadline of ``30d``, a budget of ``2M``.
 
-        Ranked by cost, by time within a budget, where `by` doesn't say otherwise.
+        Ranked by cost, by time within a budget that has no deadline beside it, where `by` doesn't say otherwise.
 
         >>> Terms.read(budget="2M")
         Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0)
         """
-        limits = {"chips": chips, "deadline": deadline, "budget": budget}
-        named = [flag for flag, value in limits.items() if value is not None]
-        if len(named) > 1:
-            raise Conflict(named[1], named[0])
         if by is not None and by not in OBJECTIVES:
             raise InputError("by", by, f"one of {', '.join(OBJECTIVES)}")
         count = None if chips is None else parse_count(str(chips), "chips")
         if count is not None and not isinstance(count, int):
             raise InputError("chips", chips, "a whole number of chips from 1 to 1,000,000")
         return cls(
-            by or ("time" if budget is not None else "cost"),
+            by or ("time" if budget is not None and deadline is None else "cost"),
             count,
             parse_duration(deadline, "deadline") if isinstance(deadline, str) else deadline,
             parse_money(budget, "budget") if isinstance(budget, str) else budget,
@@ -88,30 +74,28 @@ class Terms:
             "words": self.in_words(),
         }
 
+    @property
+    def limited(self) -> bool:
+        """Whether a deadline or a budget is to be kept."""
+        return self.deadline_s is not None or self.budget_usd is not None
+
     def in_words(self) -> str:
         """How many chips of each kind are compared, and why."""
+        limits = []
         if self.deadline_s is not None:
-            return (
-                f"the fewest chips of each kind (by doubling, up to {MOST_CHIPS:,}) that finish within "
-                f"{format_seconds(self.deadline_s)} by the high end of the interval"
-            )
+            limits.append(f"finish within {format_seconds(self.deadline_s)}")
         if self.budget_usd is not None:
+            limits.append(f"cost at most {format_money(self.budget_usd)} on demand")
+        kept = f" that {' and '.join(limits)} by the high end of the interval" if limits else ""
+        if self.chips is not None or not limits:
+            assumed = "" if self.chips is not None else " (assumed: no count, deadline or budget was given)"
             return (
-                f"the count of each kind (by doubling, up to {MOST_CHIPS:,}) that finishes first within "
-                f"{format_money(self.budget_usd)} on demand by the high end of the interval"
+                f"{self.chips or DEFAULT_CHIPS} chips of each kind, rounded up to whole hosts and slices{kept}{assumed}"
             )
-        said = "" if self.chips is not None else " (assumed: no count, deadline or budget was given)"
-        return f"{self.chips or DEFAULT_CHIPS} chips of each kind, rounded up to whole hosts and slices{said}"
-
-
-class _Words:
-    """Words in a message without quotes around them."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
+        return (
+            f"the fewest chips of each kind (by doubling, up to {MOST_CHIPS:,}) within 5 % of the best by "
+            f"{self.objective}, of the counts{kept}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

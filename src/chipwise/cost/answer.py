@@ -14,7 +14,7 @@ from chipwise.catalog.economics import Assumption, Cited, Economics, Site, regio
 from chipwise.catalog.instances import squashed
 from chipwise.compare.serving.fleet import rent as fleet_of
 from chipwise.compare.serving.row import ServingRow
-from chipwise.compare.training.comparer import TrainingRow
+from chipwise.compare.training.row import TrainingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
 from chipwise.cost.case import Case, of_service, of_training
 from chipwise.cost.commitment import BreakEven, break_even, checked

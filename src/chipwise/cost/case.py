@@ -8,7 +8,7 @@ from math import ceil, inf
 from chipwise.catalog import Accelerators
 from chipwise.catalog.economics import Economics, servers
 from chipwise.compare.serving.row import ServingRow
-from chipwise.compare.training.comparer import TrainingRow
+from chipwise.compare.training.row import TrainingRow
 from chipwise.cost.checkpoint import state
 from chipwise.cost.onprem import HOURS_MONTH, overhead_w
 from chipwise.cost.sampling import Input

@@ -15,7 +15,7 @@ from chipwise.prices import STALE_DAYS, price_record, quote_record
 
 if TYPE_CHECKING:
     from chipwise.compare.serving.row import ServingRow
-    from chipwise.compare.training.comparer import TrainingRow
+    from chipwise.compare.training.row import TrainingRow
     from chipwise.cost.migration import Migration
     from chipwise.workload.model import Workload
     from chipwise.workload.serve import ServingWorkload

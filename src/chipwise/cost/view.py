@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog.economics import Assumption
 from chipwise.compare import columns as compared
-from chipwise.compare.training.comparer import TrainingRow
+from chipwise.compare.training.row import TrainingRow
 from chipwise.compare.view import refusals
 from chipwise.cost.columns import (
     ASSUMPTIONS,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from chipwise.catalog import Accelerators, Chip
 from chipwise.compare.decision import Refused
 from chipwise.compare.terms import Candidate, Terms, at_least, ladder
-from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
+from chipwise.compare.training.comparer import TrainingComparer
+from chipwise.compare.training.row import TrainingRow
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.cost.spot import Hazard, expected
 from chipwise.errors import InputError
@@ -86,7 +87,8 @@ def _rows(
     counts: list[Accelerators | None] = [at_least(chip, n) for n in train.chips] if train.chips else [None]
     rows: list[TrainingRow] = []
     while counts:
-        got = place.evaluate(Candidate(chip, counts.pop(0)))
+        candidate = Candidate(chip, counts.pop(0))
+        got = place.modelled(candidate, fewest=True)
         if isinstance(got, Refused):
             if not rows or train.chips:
                 sizing.refused.append((work.name, str(got.accelerators or chip.id), _why(got.reason, got.unlock)))

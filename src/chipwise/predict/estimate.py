@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, exp
 from typing import Any
 
@@ -28,6 +28,11 @@ class Estimate:
     evidence: str
     because: str = ""
 
+    def __post_init__(self) -> None:
+        """No path makes an interval that its own value lies outside of."""
+        if not self.low <= self.value <= self.high:
+            raise AssertionError(f"an estimate of {self.value:g} outside its interval {self.low:g} to {self.high:g}")
+
     def scaled(self, factor: float) -> Estimate:
         """The estimate in other units.
 
@@ -43,6 +48,14 @@ class Estimate:
         2.0
         """
         return Estimate(factor / self.value, factor / self.high, factor / self.low, self.evidence, self.because)
+
+    def at_least(self, bound: float) -> Estimate:
+        """The estimate with no end under `bound`, which its value keeps.
+
+        >>> Estimate(2.0, 1.0, 4.0, "modelled").at_least(1.5).low
+        1.5
+        """
+        return replace(self, low=min(max(self.low, bound), self.value))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -14,11 +14,12 @@ from chipwise.predict.model.energy import watts
 from chipwise.predict.model.layouts import Layout, Layouts
 from chipwise.predict.model.memory import RESERVE
 from chipwise.predict.model.schedule import COLLECTIVES, Breakdown
-from chipwise.predict.setup import Setup, set_up, stack_of
+from chipwise.predict.setup import set_up, stack_of
 from chipwise.predict.site import OVERLAPS
 from chipwise.workload.model import Workload
 from chipwise.workload.params import lora_params
 
+ROUNDING = 1e-9
 COMPUTE = ("matmul", "expert", "attention", "stream", "recompute")
 
 
@@ -41,6 +42,14 @@ class Prediction:
     watts: float  # one chip, mean
     assumptions: tuple[str, ...]
     measured: bool = False  # the factor is from measurements of the chip
+
+    def __post_init__(self) -> None:
+        """No path makes a step that is faster than physics allows."""
+        if self.step.value < self.bound_s * (1 - ROUNDING) or self.mfu > 1 + ROUNDING:
+            raise AssertionError(
+                f"{self.workload.name} on {self.accelerators} with {self.layout}: a step of {self.step.value:g} s is "
+                f"under its bound of {self.bound_s:g} s"
+            )
 
     @property
     def fits(self) -> bool:
@@ -84,20 +93,26 @@ def predict(
     times = work.schedule(work.components(layouts))
     parts = {f.name: float(np.ravel(getattr(times, f.name))[0]) for f in fields(Breakdown)}
     total, hidden = parts.pop("total"), parts.pop("hidden")
-    factor = float(work.factors([layout])[0])
+    (correction,) = work.corrections([layout])
+    factor, match = correction.factor, correction.match
     parts = {name: seconds * factor for name, seconds in parts.items()}
     total, hidden = total * factor, hidden * factor
-    math_s = math_seconds(work, acc.count)
+    math_s = work.math_seconds(acc.count)
     bound = max(math_s, hidden + sum(parts[name] for name in COLLECTIVES))
-    match = work.bench_match(layout)
+    total = max(total, bound)  # rounding alone: a correction that breaks the bound was refused
     step = step_estimate(total, bound, acc.chip, workload, stack, calibration)
+    if match is not None:
+        step = measured_estimate(step, match, acc.count).at_least(bound)
+    if correction.refused:
+        because = f"{step.because}; {correction.refused} would make it faster than the chip's peak and do not count"
+        step = replace(step, because=because)
     busy = min(1.0, sum(parts[k] for k in COMPUTE) / total)
     return Prediction(
         workload,
         acc,
         stack,
         layout,
-        step if match is None else measured_estimate(step, match, acc.count),
+        step,
         bound,
         math_s,
         parts,
@@ -121,11 +136,6 @@ def measured_estimate(step: Estimate, match: BenchMatch, chips: int) -> Estimate
     return replace(match.step.scaled(scale), evidence=evidence, because=because)
 
 
-def math_seconds(work: Setup, chips: int) -> float:
-    """The model's FLOPs of one step at the dense peak of the training precision."""
-    return model_flops(work) * work.global_batch / (chips * work.target.low.peak)
-
-
 def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, float]]:
     """Seconds of each kind of collective on the wire: exposed, and hidden behind compute.
 
@@ -146,11 +156,6 @@ def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, 
         whole = float(np.ravel(getattr(times, kind))[0]) * p.calibration_factor
         out[kind] = {"exposed": p.parts[kind], "hidden": max(whole - p.parts[kind], 0.0)}
     return out
-
-
-def model_flops(work: Setup) -> float:
-    """FLOPs that the maths of one sequence needs: forward, and twice that backward (once if frozen)."""
-    return work.ops.flops_forward * (2.0 if work.costs.frozen else 3.0)
 
 
 def assumptions(

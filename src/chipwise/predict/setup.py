@@ -25,6 +25,15 @@ from chipwise.workload.model import Workload
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """What is learned of a step: a factor on the formulas, the measurement it is from, what was refused."""
+
+    factor: float
+    match: BenchMatch | None = None
+    refused: str = ""  # what would have made the step faster than physics allows
+
+
+@dataclass(frozen=True, slots=True)
 class Setup:
     """A workload at a place: everything layouts are timed with."""
 
@@ -45,17 +54,43 @@ class Setup:
         return schedule(parts, self.coefficients)
 
     def factors(self, layouts: Sequence[Layout]) -> Array:
-        """Factors on the formulas' steps: by measurements of the chip where there are some, else by published steps."""
-        found = np.array(self.published(layouts))
-        for i, layout in enumerate(layouts if self.measured is not None else ()):
-            match = self.bench_match(layout)
-            if match is not None:
-                found[i] = 1 + (match.factor - 1) * self.local(layout)
-        return found
+        """Factors on the formulas' steps, as `corrections` has them."""
+        return np.array([correction.factor for correction in self.corrections(layouts)])
 
-    def bench_match(self, layout: Layout) -> BenchMatch | None:
-        """What was measured of one chip's part of a layout."""
-        return None if self.measured is None else self.measured(layout)
+    def corrections(self, layouts: Sequence[Layout]) -> list[Correction]:
+        """What is learned of layouts: measurements of the chip where there are some, else published steps.
+
+        A factor that would make a step shorter than its FLOPs take at the dense peak is refused, and the next one
+        counts: published steps instead of measurements, the formulas alone instead of published steps.
+        """
+        if not layouts:
+            return []
+        published = self.published(layouts)
+        totals = np.ravel(self.schedule(self.components(Layouts.of(layouts))).total)
+        out = []
+        for layout, factor, total in zip(layouts, published, totals, strict=True):
+            least = self.math_seconds(layout.chips) / float(total)  # the smallest factor that physics allows
+            match = None if self.measured is None else self.measured(layout)
+            refused = ""
+            if match is not None:
+                measured = 1 + (match.factor - 1) * self.local(layout)
+                if measured >= least:
+                    out.append(Correction(measured, match))
+                    continue
+                refused = f"measurements ({match.step.because})"
+            if factor < least:
+                refused, factor = refused or "published steps nearby", max(1.0, least)
+            out.append(Correction(float(factor), None, refused))
+        return out
+
+    def math_seconds(self, chips: int) -> float:
+        """The model's FLOPs of one step at the dense peak of the training precision."""
+        return self.model_flops * self.global_batch / (chips * self.target.low.peak)
+
+    @property
+    def model_flops(self) -> float:
+        """FLOPs that the maths of one sequence needs: forward, and twice that backward (once if frozen)."""
+        return self.ops.flops_forward * (2.0 if self.costs.frozen else 3.0)
 
     def local(self, layout: Layout) -> float:
         """The share of a step that a chip spends on its own, and not on what travels between chips."""

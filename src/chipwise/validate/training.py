@@ -17,7 +17,6 @@ from chipwise.predict.learn.step_residuals import step_factors
 from chipwise.predict.model.layouts import Layout, Layouts
 from chipwise.predict.model.schedule import schedule
 from chipwise.predict.model.training import costs
-from chipwise.predict.prediction import math_seconds
 from chipwise.predict.setup import Setup
 from chipwise.predict.site import execution_target, labels, slice_for, step_coefficients
 from chipwise.validate.training_rows import TrainingRow
@@ -69,12 +68,13 @@ def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[E
     layout = layout_of_row(row, work)
     parts = work.components(Layouts.of([layout]))
     acc = slice_for(row.chip, row.chips, row.slices)
-    bound = math_seconds(work, row.chips)
+    bound = work.math_seconds(row.chips)
     out = []
     for c in calibrations:
         if c.training.kernels is not calibrations[0].training.kernels:
             parts = bench_of(row, c).components(Layouts.of([layout]))
         times = schedule(parts, step_coefficients(c.training.step, _labels(row)))
         factor = float(step_factors(c, row.workload, acc, row.stack, row.release, [layout])[0])
-        out.append(step_estimate(float(times.total[0]) * factor, bound, row.chip, row.workload, row.stack, c))
+        seconds = max(float(times.total[0]) * factor, bound)  # no calibration beats physics
+        out.append(step_estimate(seconds, bound, row.chip, row.workload, row.stack, c))
     return out

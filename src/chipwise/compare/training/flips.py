@@ -14,7 +14,8 @@ from math import log
 
 from chipwise.compare.decision import HAIR, Flip, percent, pick_of, price_flip, runner_up, score
 from chipwise.compare.terms import DEFAULT_CHIPS, Candidate, Terms
-from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
+from chipwise.compare.training.comparer import TrainingComparer
+from chipwise.compare.training.row import TrainingRow
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.model import Workload
 
@@ -76,7 +77,7 @@ def _other_batch(
     if batch < 1 or not batch.is_integer():
         return
     same = [Candidate(row.accelerators.chip, row.accelerators) for row in rows]
-    changed = replace(comparer, workload=with_batch(comparer.workload, int(batch)), terms=Terms(objective))
+    changed = replace(comparer, workload=with_batch(comparer.workload, int(batch)), terms=Terms(objective), known={})
     now = _picked(changed, same)
     if now and now.accelerators != pick.accelerators:
         yield Flip(
@@ -110,7 +111,7 @@ def _picked(comparer: TrainingComparer, candidates: Sequence[Candidate]) -> Trai
 
 
 def _other_terms(terms: Terms, factor: float) -> tuple[str, float, float, str, Terms] | None:
-    """The terms with their one number multiplied: kind, before, after, in words, terms."""
+    """The terms with the deadline, else the budget, else the count multiplied: kind, before, after, in words, terms."""
     if terms.deadline_s is not None:
         after = terms.deadline_s * factor
         return (
@@ -118,7 +119,7 @@ def _other_terms(terms: Terms, factor: float) -> tuple[str, float, float, str, T
             terms.deadline_s,
             after,
             f"a deadline of {format_seconds(after)}",
-            Terms(terms.objective, deadline_s=after),
+            replace(terms, deadline_s=after),
         )
     if terms.budget_usd is not None:
         after = terms.budget_usd * factor
@@ -127,7 +128,7 @@ def _other_terms(terms: Terms, factor: float) -> tuple[str, float, float, str, T
             terms.budget_usd,
             after,
             f"a budget of {format_money(after)}",
-            Terms(terms.objective, budget_usd=after),
+            replace(terms, budget_usd=after),
         )
     before = terms.chips or DEFAULT_CHIPS
     chips = int(before * factor)

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from chipwise.catalog import Accelerators
 from chipwise.compare.terms import Terms
-from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
+from chipwise.compare.training.comparer import TrainingComparer
+from chipwise.compare.training.row import TrainingRow
 from chipwise.compiled.evidence import Stage, known_evidence, with_evidence
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.knowledge import Knowledge

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, runner_up, spot_in_words
-from chipwise.compare.training.comparer import TrainingComparer, TrainingRow
+from chipwise.compare.terms import Terms
+from chipwise.compare.training.comparer import TrainingComparer
+from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import lora_in_words
@@ -31,7 +33,7 @@ def in_words(
         )
     second = runner_up(rows, pick, objective)
     return DecisionSummary(
-        _pick(pick, rows, objective), _why(comparer, pick, second, objective), _flip(rows, pick, flips, objective)
+        _pick(pick, rows, comparer.terms), _why(comparer, pick, second, objective), _flip(rows, pick, flips, objective)
     )
 
 
@@ -49,13 +51,15 @@ def _kwh(value: float) -> str:
     return f"{value / 1e3:,.1f} MWh" if value >= 1e4 else f"{value:,.1f} kWh"
 
 
-def _pick(pick: TrainingRow, rows: Sequence[TrainingRow], objective: str) -> str:
-    takes = [_shown(pick, "time")]
+def _pick(pick: TrainingRow, rows: Sequence[TrainingRow], terms: Terms) -> str:
+    objective, takes = terms.objective, [_shown(pick, "time")]
     if pick.ondemand:
         takes.append(f"{_shown(pick, 'cost')} on demand at {pick.ondemand.price}")
     if objective == "energy":
         takes.append(_shown(pick, "energy"))
     text = f"Pick {pick.accelerators} with {pick.prediction.layout}: {', '.join(takes)}."
+    if terms.budget_usd is not None and pick.ondemand:
+        text += f" That is {pick.ondemand.usd.value / terms.budget_usd:.0%} of the budget.".replace("%", " %")
     if pick.prediction.duration.value > LONG_S:
         text += " That is more than a year: few runs are worth so long a wait."
     ahead = ahead_of(pick, rows, objective)
@@ -87,6 +91,9 @@ def _why(comparer: TrainingComparer, pick: TrainingRow, second: TrainingRow | No
         f"It {verb} {size} less{unit} than the runner-up, {second.accelerators}"
         f" at {_shown(second, objective)}: {_cause(pick, second, objective)}"
     )
+    if pick.prediction.measured != second.prediction.measured:
+        one = (pick if pick.prediction.measured else second).accelerators.chip.id
+        return text + f"; only {one} rests on measurements of the chip, so measure both before a large commitment."
     if mine.high < other.low:
         return text + "; even the ends of their intervals do not meet."
     return text + "; their 90 % intervals overlap, so measure both before a large commitment."

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from math import log2, sqrt
 
 from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Bench
@@ -24,6 +25,7 @@ from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Model, Workload
 
 STATES = {"bf16": "bf16", "fp16": "bf16", "fp32": "fp32", "tf32": "fp32"}  # of a bench point, by its precision
+FARTHEST = 2.0  # octaves of the modeled time between a size that was measured and one that it stands for
 UNGATED = 2 / 3  # a feed-forward of two matrices has as many parameters as a gated one of this width
 
 
@@ -81,12 +83,75 @@ def finder(bench: Bench, workload: Workload, acc: Accelerators, stack: Stack, fo
 def _match(near: Counterpart | None, chip: Chip, bench: BenchCalibration, formula: Formula) -> BenchMatch | None:
     if near is None:
         return None
+    alone = Layout(micro_batch=near.point.sizes["b"], recompute="full" if near.point.remat else "none")
+    seconds = formula(near.workload, alone)
     try:
-        step = predict_point(near.point, chip, bench)
+        if near.point.kind != "vit_train":
+            step = predict_point(near.point, chip, bench)
+            return BenchMatch(step, seconds, near.same and point_id(near.point) in bench.measured)
+        return _scaled_match(near, alone, chip, bench, formula)
     except Refusal:  # no such kernels or steps were measured
         return None
-    alone = Layout(micro_batch=near.point.sizes["b"], recompute="full" if near.point.remat else "none")
-    return BenchMatch(step, formula(near.workload, alone), near.same and point_id(near.point) in bench.measured)
+
+
+def _scaled_match(
+    near: Counterpart, alone: Layout, chip: Chip, bench: BenchCalibration, formula: Formula
+) -> BenchMatch | None:
+    """The nearest size of a vision transformer that was measured, scaled by what formulas say of both sizes.
+
+    Its steps are fitted to the images alone, so that another size is another fit: up to `FARTHEST` octaves away, in an
+    interval that widens on the way.
+    """
+    seconds = formula(near.workload, alone)
+    best: BenchMatch | None = None
+    nearest = FARTHEST
+    for sizes in measured_sizes(bench, near.point.kind):
+        point = replace(near.point, sizes={**sizes, "b": near.point.sizes["b"]})
+        known = formula(replace(near.workload, model=_resized(near.workload.model, sizes)), alone)
+        octaves = abs(log2(seconds / known))
+        if octaves > nearest or (best is not None and octaves == nearest):
+            continue
+        step, nearest = predict_point(point, chip, bench), octaves
+        exact = near.same and octaves == 0 and point_id(point) in bench.measured
+        best = BenchMatch(_widened(step, seconds / known, octaves), seconds, exact)
+    return best
+
+
+def measured_sizes(bench: BenchCalibration, kind: str) -> list[dict[str, int]]:
+    """The sizes of models, less the batch, that points of a kind were measured of."""
+    found: dict[tuple[tuple[str, int], ...], None] = {}
+    for name in bench.measured:
+        words = name.split()
+        if words[0] == kind:
+            pairs = (word.partition("=") for word in words[2:] if "=" in word)
+            found[tuple((key, int(value)) for key, _, value in pairs if key != "b")] = None
+    return [dict(sizes) for sizes in found]
+
+
+def _resized(m: Model, sizes: dict[str, int]) -> Model:
+    """A vision transformer of other sizes; its patches are what gives so many tokens of an image."""
+    patch = round(m.image / sqrt(sizes["s"] - 1)) if sizes["s"] != m.image_tokens else m.patch
+    heads, width = sizes["h"], sizes["d"]
+    return replace(
+        m,
+        layers=sizes["layers"],
+        d_model=width,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=width // heads,
+        d_ff=sizes["f"],
+        patch=patch,
+    )
+
+
+def _widened(step: Estimate, ratio: float, octaves: float) -> Estimate:
+    """A step of another size by the modeled ratio, in an interval wider by as many times as there are octaves."""
+    if octaves == 0:
+        return step
+    low, high = (step.low / step.value) ** (1 + octaves), (step.high / step.value) ** (1 + octaves)
+    value = step.value * ratio
+    because = f"{step.because}, scaled {ratio:.3g}x to this size by the model"
+    return Estimate(value, value * low, value * high, "modelled", because)
 
 
 def counterpart(workload: Workload, layout: Layout, compiled: bool) -> Counterpart | None:
