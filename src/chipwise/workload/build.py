@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -26,7 +26,7 @@ from chipwise.workload.model import (
 # encoder-decoder: both (T5, Whisper); vit: images; dit, mmdit (text and image tokens together), video-dit and unet:
 # diffusion; cnn: ResNets
 FAMILIES = ("decoder", "encoder", "encoder-decoder", "vit", "dit", "mmdit", "video-dit", "unet", "cnn")
-PARTS = {
+PARTS: dict[str, Callable[..., Any]] = {
     "experts": Experts, "latent": Latent, "indexer": Indexer, "ssm": StateSpace, "encoder": EncoderPart,
     "joint": Joint, "video": Video, "unet": UNet,
 }  # fmt: skip

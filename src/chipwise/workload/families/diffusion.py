@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.workload.model import Joint, Model, Video
+from chipwise.workload.model import Joint, Model
 
 TIME_WIDTH = 256  # sinusoidal features of the time step (diffusers, embeddings.py, 2026-08)
 
@@ -74,11 +74,6 @@ def video_counts(m: Model) -> dict[str, int]:
 def _embedder_wide(inputs: int, d: int) -> int:
     """Wan's image embedder: a square layer, then one to the model's width."""
     return inputs * inputs + inputs + inputs * d + d
-
-
-def active_share(v: Video) -> float:
-    """Of the parameters, those one pass uses."""
-    return 1 / v.denoisers
 
 
 def lora_pairs(m: Model) -> list[tuple[int, int, int]]:
