@@ -6,13 +6,24 @@ import re
 
 import pytest
 
-from chipwise.errors import UnknownName
-from chipwise.workload.params import count
-from chipwise.workload.presets import _tables, folded, preset, preset_entry, preset_names
+from chipwise.errors import Refusal, UnknownName
+from chipwise.ops.table import build
+from chipwise.units import parse_count
+from chipwise.workload.build import FAMILIES
+from chipwise.workload.flops import pass_flops
+from chipwise.workload.model import SERVE_PRECISIONS
+from chipwise.workload.names import folded
+from chipwise.workload.params import count, kv_bytes, lora_params
+from chipwise.workload.presets import _tables, _unmodelled, preset, preset_entry, preset_names, resolve
 
 NAMES = preset_names()
+PUBLISHED = [n for n in NAMES if preset_entry(n).published]
+ROUNDED = [n for n in NAMES if preset_entry(n).rounded]
 # Exact integers come from stored weights; rounded figures from papers.
-EXACT = [n for n in NAMES if preset(n).published_params % 1_000_000]
+EXACT = [n for n in PUBLISHED if preset(n).published_params % 1_000_000]
+# Names that say no size, of models whose authors print no count beside the dimensions.
+UNSIZED = {"glm-4.5-air", "glm-5", "glm-5.2", "kimi-k2", "kimi-k2.5", "minimax-m3", "mistral-large", "phi-1_5",
+           "phi-3.5-mini", "phi-3.5-moe", "phi-4-mini", "mistral-7b-v0.2"}  # fmt: skip
 # Active parameters per token as published: (billions, printed digits' half unit).
 ACTIVE = {
     "mixtral-8x7b": (12.9, 0.05),  # arXiv:2401.04088, abstract says 13B; model card 12.9B
@@ -23,21 +34,50 @@ ACTIVE = {
     "qwen3-235b-a22b": (22.0, 0.5),  # model card
     "llama-4-scout": (17.0, 0.5),  # model card
     "llama-4-maverick": (17.0, 0.5),  # model card
+    "deepseek-v3": (37.0, 0.6),  # arXiv:2412.19437
+    "kimi-k2": (32.0, 0.9),  # model card
+    "jamba-v0.1": (12.0, 0.5),  # arXiv:2403.19887
+    "nemotron-3-nano-30b-a3b": (3.5, 0.1),  # NVIDIA-NeMo/Megatron-Bridge, docs/models/nemotron
+    "qwen3.5-397b-a17b": (17.0, 0.5),  # its name
 }
 
 
 def test_there_are_enough_presets_of_every_family():
-    assert len(NAMES) >= 40
-    assert {preset(n).family for n in NAMES} == {"decoder", "encoder", "vit", "dit", "cnn"}
+    assert len(NAMES) >= 200
+    assert {preset(n).family for n in NAMES} == set(FAMILIES)
+    assert {preset(n).kind for n in NAMES} == {*FAMILIES, "ssm", "ssm-hybrid"}
+    assert len(PUBLISHED) >= 110
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_count_is_within_half_a_percent_of_the_published_one(name):
     entry = preset_entry(name)
     ours = count(entry.model).main + entry.outside
     published = entry.model.published_params
     print(f"{name}: ours {ours:,}, published {published:,.0f}")
     assert abs(ours / published - 1) <= 0.005
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_count_rounds_to_what_the_authors_print(name):
+    entry = preset_entry(name)
+    printed = parse_count(entry.rounded)
+    digits = re.sub(r"[^0-9.]", "", entry.rounded)  # zeros before the point are no digits that were counted
+    unit = 10 ** (len(digits) - len(digits.rstrip("0"))) if "." not in digits else 10.0 ** -len(digits.split(".")[1])
+    half = unit * {"B": 1e9, "M": 1e6}[entry.rounded[-1]] / 2
+    assert abs(count(entry.model).main + entry.outside - printed) <= max(half, 0.005 * printed)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in (*PUBLISHED, *ROUNDED)])
+def test_count_agrees_with_the_size_in_the_name(name):
+    sizes = re.findall(r"(?:^|-)a?(\d+(?:\.\d+)?)([bm])(?=-|$)", name)
+    if not sizes:
+        assert name in UNSIZED
+        return
+    size, unit = sizes[0]
+    named = float(size) * {"b": 1e9, "m": 1e6}[unit] * (2 if name.startswith("wan2.2") else 1)
+    p = count(preset(name))
+    assert any(0.75 <= size / named <= 1.3 for size in (p.total, p.total - p.embedding - p.head))
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -71,6 +111,9 @@ def test_aliases_are_unambiguous():
     for name, table in _tables().items():
         for spelling in (name, *table.get("aliases", ())):
             assert owner.setdefault(folded(spelling), name) == name, spelling
+            assert resolve(spelling).name == name
+            assert resolve(spelling).exact
+    assert not owner.keys() & _unmodelled().keys()
 
 
 def test_what_is_left_out_is_named():
@@ -93,7 +136,7 @@ def test_per_layer_figures_add_up():
     for name in NAMES:
         model = preset(name)
         p = count(model)
-        if model.family != "cnn":
+        if model.family not in ("cnn", "unet"):
             outside = p.embedding + p.positions + p.head + p.mtp + p.norms_outside
             outside += p.conditioning_outside + p.other_outside
             assert round(p.per_layer * p.layers) + outside == p.total
@@ -115,3 +158,102 @@ def test_the_longest_sequence_is_the_published_one(name, context):
 
 def test_no_sequence_is_longer_than_the_positions_learned():
     assert all(preset(n).context <= preset(n).learned_positions for n in NAMES if preset(n).learned_positions)
+
+
+# (what people type, the model, its precision): Hugging Face ids and usual names, 2024 to 2026
+TYPED = [
+    ("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b", "bf16"),
+    ("Llama-3.3-70B-Instruct", "llama-3.3-70b", "bf16"),
+    ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3", "bf16"),
+    ("google/gemma-3-27b-it", "gemma-3-27b", "bf16"),
+    ("google/gemma-3-4b-it-qat-q4_0-gguf", "gemma-3-4b", "int4"),
+    ("Qwen/Qwen3-32B-FP8", "qwen3-32b", "fp8"),
+    ("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "qwen3-235b-a22b", "fp8"),
+    ("Qwen3-Coder-480B", "qwen3-coder-480b-a35b", "bf16"),
+    ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "qwen2.5-7b", "int4"),
+    ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "qwen2.5-7b", "int8w"),
+    ("Qwen/Qwen2.5-VL-72B-Instruct-AWQ", "qwen2.5-vl-72b", "int4"),
+    ("deepseek-ai/DeepSeek-V3.1", "deepseek-v3", "fp8"),
+    ("deepseek-ai/DeepSeek-V3-0324", "deepseek-v3", "fp8"),
+    ("nvidia/DeepSeek-R1-0528-NVFP4-v2", "deepseek-v3", "nvfp4"),
+    ("moonshotai/Kimi-K2-Instruct-0905", "kimi-k2", "fp8"),
+    ("zai-org/GLM-4.5-Air-FP8", "glm-4.5-air", "fp8"),
+    ("openai/gpt-oss-120b", "gpt-oss-120b", "mxfp4"),
+    ("TheBloke/Llama-2-7B-Chat-GGUF", "llama-2-7b", "int4"),
+    ("llama-3.1-8b-instruct-Q8_0-GGUF", "llama-3.1-8b", "int8w"),
+    ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8", "llama-3.1-8b", "int8"),
+    ("unsloth/Llama-3.2-1B-Instruct-bnb-4bit", "llama-3.2-1b", "int4"),
+    ("microsoft/Phi-3-mini-128k-instruct", "phi-3-mini", "bf16"),
+    ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4", "nemotron-3-nano-30b-a3b", "nvfp4"),
+    ("SDXL", "sdxl", "fp16"),
+    ("black-forest-labs/FLUX.1-dev-FP8", "flux.1-dev", "fp8"),
+    ("stabilityai/stable-diffusion-3.5-large", "sd3.5-large", "bf16"),
+    ("Wan-AI/Wan2.2-T2V-A14B-Diffusers", "wan2.2-t2v-a14b", "bf16"),
+    ("openai/whisper-large-v3", "whisper-large-v3", "fp16"),
+    ("google/flan-t5-xxl", "t5-v1.1-xxl", "bf16"),
+    ("BAAI/bge-m3", "bge-m3", "bf16"),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "precision"), TYPED)
+def test_names_that_people_type_are_found(text, name, precision):
+    model = preset(text)
+    assert (model.name, model.native_precision) == (name, precision)
+    assert model.taken_from in ("", text)
+    assert model.serve_precision in SERVE_PRECISIONS
+
+
+def test_what_a_name_was_read_as_is_kept():
+    assert preset("qwen3-32b").taken_from == ""
+    assert preset("Qwen/Qwen3-32B").taken_from == ""
+    assert preset(" Qwen/Qwen3-32B-FP8 ").taken_from == "Qwen/Qwen3-32B-FP8"
+
+
+@pytest.mark.parametrize(("text", "near"), [
+    ("sdxk", "sdxl"), ("qwen4-32b", "qwen3-32b"), ("whisper-large-v4", "whisper-large-v3"), ("lama-3.1-8b", "llama-3.1-8b"),
+])  # fmt: skip
+def test_a_wrong_name_suggests_sensible_ones(text, near):
+    with pytest.raises(UnknownName) as caught:
+        preset(text)
+    assert near in str(caught.value)
+    assert "dbrx" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["16", "chat", "instruct-fp8", "it", "fp8", "v0.1", "foo/bar"])
+def test_words_of_variants_alone_are_no_names(text):
+    with pytest.raises(UnknownName):
+        preset(text)
+
+
+@pytest.mark.parametrize("text", ["deepseek-ai/DeepSeek-V4-Pro", "google/gemma-4-31B-it", "dlrm"])
+def test_models_that_cannot_be_described_are_refused_with_a_reason(text):
+    with pytest.raises(Refusal, match="is known, but can't be predicted: "):
+        preset(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_has_operations_that_agree_with_its_parameters(name):
+    model = preset(name)
+    table = build(model, 512)
+    assert table.flops_forward > 0
+    if model.denoises:
+        assert abs(pass_flops(model, model.image_tokens) / table.flops_forward - 1) < 0.002
+    if model.kind in ("decoder", "ssm", "ssm-hybrid") and not model.mtp_layers:
+        # two FLOPs for every weight that a token meets: all but the embedding (unless it is the output layer as well)
+        p = table.params
+        met = p.active - (0 if model.tied else p.embedding) - p.positions - p.norms
+        assert 0.97 <= sum(m.rows * m.n * m.k * m.count for m in table.matmuls) / 512 / met <= 1.01
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_takes_adapters_or_is_a_cnn(name):
+    model = preset(name)
+    if model.family != "cnn":
+        assert 0 < lora_params(model, 8) < count(model).total
+
+
+def test_a_state_takes_the_bytes_of_its_elements():
+    model = preset("nemotron-3-nano-30b-a3b")  # 23 layers with 64 x 64 x 128 states and 3 x 6,144 inputs, in fp32
+    state = 23 * 4 * (64 * 64 * 128 + 3 * (4096 + 2 * 8 * 128))
+    one_token = 6 * 2 * 2 * 128 * 2  # keys and values of the layers that attend
+    assert abs(kv_bytes(model, 100_000, 2) - 100_000 * one_token - state) < 0.002 * state

@@ -21,6 +21,7 @@ from chipwise.cli.options import (
     with_any_flags,
     with_serving_flags,
 )
+from chipwise.errors import Refusal
 from chipwise.workload import kv_bytes, load_any, load_serving, metrics_that_matter, preset, preset_names
 from chipwise.workload.load import kind_of
 from chipwise.workload.model import KV_PRECISIONS, SERVE_PRECISIONS, STORED_BYTES, Workload
@@ -378,3 +379,28 @@ def test_a_verb_gets_the_flags(decorate):
     s = seen["work"].serve
     assert (s.input.most, s.output.most, s.arrival.rate, s.precision, s.stack) == (1000, 300, 20, "int4", "sglang")
     assert s.slo == (Bound("ttft", 99, 0.5),)
+
+
+@pytest.mark.parametrize("word", ["mxfp4", "nvfp4"])
+def test_formats_of_four_bits_are_served_as_fp4(word):
+    assert serve(f"input: 10, output: 10, arrival: {{rate: 5}}, precision: {word}", "gpt-oss-20b").precision == "fp4"
+
+
+def test_the_work_of_an_image_counts_what_conditions_it_once():
+    said = words("arrival: {rate: 20}, denoise_steps: 50", "dit-xl-2")[0]
+    assert "images of 256 tokens take about 1.19e13 FLOPs each in 50 passes" in said
+    assert "videos of 75,600 tokens" in words("arrival: {rate: 0.01}, denoise_steps: 40", "wan2.1-t2v-14b")[0]
+    assert (
+        "images take about 1.35e14 FLOPs each in 20 passes" in words("arrival: {rate: 5}, denoise_steps: 20", "sdxl")[0]
+    )
+
+
+def test_what_a_variant_was_taken_as_is_said():
+    said = words("input: 10, output: 10, arrival: {rate: 5}", "Qwen/Qwen3-32B-FP8")
+    assert "the model: Qwen/Qwen3-32B-FP8 is taken as qwen3-32b, published in fp8" in said
+
+
+@pytest.mark.parametrize("name", ["t5-base", "whisper-large-v3"])
+def test_encoder_decoders_are_not_served_and_the_reason_is_said(name):
+    with pytest.raises(Refusal, match="prompts pass through an encoder"):
+        serve("input: 10, output: 10, arrival: {rate: 5}", name)

@@ -189,3 +189,47 @@ def test_the_longest_sequence_is_read(name, more, context):
 def test_a_longest_sequence_that_is_no_number_is_refused():
     with pytest.raises(InputError, match="max_position_embeddings: 'long'"):
         model_from_config({**KNOWN["llama-3.1-8b"][0], "max_position_embeddings": "long"})
+
+
+GROUP = {"weights": {"num_bits": 8, "type": "int"}, "input_activations": None}
+
+
+# quantization_config of published checkpoints -> the precision they are stored in
+@pytest.mark.parametrize(("quantized", "precision"), [
+    ({"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}, "fp8"),  # DeepSeek-V3
+    ({"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}, "mxfp4"),  # gpt-oss
+    ({"quant_method": "awq", "bits": 4, "group_size": 128}, "int4"),
+    ({"quant_method": "gptq", "bits": 8}, "int8w"),
+    ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
+    ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8w"),
+    ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+    ({"quant_method": "modelopt", "quantization": {"quant_algo": "FP8"}}, "fp8"),
+    ({"quant_method": "compressed-tensors", "config_groups": {"group_0": GROUP}}, "int8w"),
+    ({"quant_method": "compressed-tensors", "config_groups": {"g": {**GROUP, "input_activations": {"num_bits": 8}}}},
+     "int8"),
+    ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}}},
+     "fp8"),
+    ({"quant_method": "compressed-tensors",
+      "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}}}, "int4"),  # Kimi-K2.5
+])  # fmt: skip
+def test_the_precision_of_a_checkpoint_is_read(quantized, precision):
+    config = {**KNOWN["llama-3.1-8b"][0], "torch_dtype": "bfloat16", "quantization_config": quantized}
+    assert model_from_config(config).native_precision == precision
+
+
+def test_the_precision_of_plain_weights_is_their_dtype():
+    assert model_from_config({**KNOWN["llama-3.1-8b"][0], "torch_dtype": "float16"}).native_precision == "fp16"
+    assert model_from_config(KNOWN["llama-3.1-8b"][0]).native_precision == "bf16"
+    assert model_from_config({**GEMMA3, "torch_dtype": "bfloat16"}).native_precision == "bf16"
+
+
+@pytest.mark.parametrize("quantized", [
+    {"quant_method": "magic"}, {}, "fp8", {"quant_method": "compressed-tensors"}, {"quant_method": "modelopt"},
+])  # fmt: skip
+def test_an_unknown_way_to_store_weights_is_refused(quantized):
+    with pytest.raises(InputError, match="quantization_config"):
+        model_from_config({**KNOWN["llama-3.1-8b"][0], "quantization_config": quantized or {"quant_method": ""}})
+
+
+def test_multi_token_prediction_of_a_config_is_not_counted():
+    assert count(model_from_config(DEEPSEEK_V3)).total == 671_026_419_200

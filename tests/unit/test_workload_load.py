@@ -338,3 +338,47 @@ def test_importing_the_package_leaves_heavy_modules_alone():
     code = "import sys, chipwise.workload; print([m for m in ('pydantic', 'yaml', 'numpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", ["../my13b.json", "config.json", "./model", "/models/llama"])
+def test_a_path_for_a_name_is_told_how_configs_are_given(path):
+    with pytest.raises(InputError) as caught:
+        load_workload(f"model: {path}\ntrain: {{steps: 1, global_batch: 1, sequence: 8}}")
+    assert f"model: {{hf: {path}}}" in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["mxfp4", "nvfp4", "NVFP4", "fp4"])
+def test_formats_of_four_bits_are_spellings_of_fp4(word):
+    text = f"model: gpt2\ntrain: {{steps: 1, global_batch: 1, sequence: 8, precision: {word}}}"
+    assert load_workload(text).train.precision == "fp4"
+
+
+def test_a_variant_keeps_the_precision_of_its_name():
+    from chipwise.workload.read import read_workload
+
+    flags = {"batch": "8", "sequence": "512", "steps": "1"}
+    model = read_workload("Qwen/Qwen3-8B-AWQ", flags).model
+    assert (model.name, model.native_precision, model.taken_from) == ("qwen3-8b", "int4", "Qwen/Qwen3-8B-AWQ")
+
+
+@pytest.mark.parametrize(("name", "flags"), [
+    ("t5-base", {"sequence": "512", "steps": "1"}), ("whisper-small", {"sequence": "448", "steps": "1"}),
+    ("nemotron-nano-9b-v2", {"sequence": "4096", "steps": "1"}), ("flux.1-dev", {"steps": "1"}),
+    ("wan2.1-t2v-1.3b", {"steps": "1"}), ("sdxl", {"steps": "1"}),
+])  # fmt: skip
+def test_every_family_can_be_trained(name, flags):
+    from chipwise.workload.read import read_workload
+
+    workload = read_workload(name, {"batch": "8", **flags})
+    assert workload.train.samples_unit == ("images" if workload.model.image_tokens else "sequences")
+
+
+def test_what_cannot_be_trained_so_is_refused():
+    train = "train: {steps: 1, global_batch: 1"
+    with pytest.raises(InputError, match="trained apart"):
+        load_workload(f"model: wan2.2-t2v-a14b\n{train}}}")
+    with pytest.raises(InputError, match=r"train\.lora\.targets"):
+        load_workload(f"model: sdxl\n{train}, lora: {{rank: 8, targets: all}}}}")
+    assert load_workload(f"model: sdxl\n{train}, lora: {{rank: 8}}}}").train.lora_rank == 8
+    with pytest.raises(InputError, match="positions"):
+        load_workload(f"model: whisper-small\n{train}, sequence: 449}}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chipwise.errors import InputError
 from chipwise.workload.build import build_model
 from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Experts
@@ -100,10 +102,10 @@ def test_windowed_layers_follow_the_pattern():
 
 
 def test_multi_token_prediction_is_counted_apart():
-    p = count(preset("deepseek-v3"))
+    p = count(replace(preset("deepseek-v3"), mtp_layers=1))
     # The card says 14B with the embedding and head it shares: 2 x 129280 x 7168 of them.
     assert 13.2e9 < p.mtp + 2 * p.embedding < 14e9
-    assert p.main == 671_026_419_200
+    assert p.main == 671_026_419_200 == count(preset("deepseek-v3")).total
 
 
 def test_adaln_of_dit_is_six_widths_per_block():
@@ -123,3 +125,50 @@ def test_image_tokens():
     assert preset("dit-xl-2").image_tokens == 256
     assert preset("resnet-50").image_tokens == 1
     assert preset("gpt2").image_tokens == 0
+
+
+def test_image_tokens_of_diffusion_models_count_text_and_frames():
+    assert preset("flux.1-dev").image_tokens == 64 * 64 + 512
+    assert preset("wan2.1-t2v-14b").image_tokens == 21 * 45 * 80
+    assert preset("sdxl").image_tokens == 1
+
+
+def test_a_mamba_2_layer_by_hand():
+    # mamba2-2.7b: 2560 -> 2 x 5120 + 2 x 128 + 80, a convolution of 4 over 5376, then A, D, dt, a norm, 5120 -> 2560.
+    by_hand = 2560 * (2 * 5120 + 256 + 80) + 5376 * 5 + 3 * 80 + 5120 + 5120 * 2560
+    p = count(preset("mamba2-2.7b"))
+    assert p.state_space == 64 * by_hand
+    assert p.attention == p.mlp == 0
+
+
+def test_two_denoisers_are_held_and_one_works():
+    one, two = count(preset("wan2.1-t2v-14b")), count(preset("wan2.2-t2v-a14b"))
+    assert two.total == 2 * one.total
+    assert two.active == one.active == one.total
+
+
+def test_layers_without_an_mlp_are_not_counted_as_dense():
+    model = preset("nemotron-h-8b")
+    assert (model.layers, model.attention_layers, model.windowed_layers, model.dense_layers) == (28, 4, 24, 24)
+    assert preset("nemotron-3-nano-30b-a3b").moe_layers == 23
+    assert preset("mamba2-2.7b").dense_layers == 0
+
+
+@pytest.mark.parametrize(("change", "field"), [
+    ({"ssm": {"layers": 3, "heads": 4, "head_dim": 16, "state": 16}}, "model.ssm.layers"),
+    ({"encoder": {"layers": 1}}, "model.encoder"),
+    ({"joint": {"double": 1}}, "model.joint"),
+])  # fmt: skip
+def test_parts_of_other_families_and_too_many_layers_are_refused(change, field):
+    plain = {"family": "decoder", "layers": 2, "d_model": 64, "heads": 4, "vocab": 100}
+    with pytest.raises(InputError) as caught:
+        build_model({**plain, **change})
+    assert caught.value.field == field
+
+
+def test_a_unet_has_a_side_that_halves():
+    net = {"channels": [320, 640, 1280], "depth": [0, 2, 10]}
+    assert build_model({"family": "unet", "image": 64, "unet": net}).convs[0].out == 64
+    for table in ({"image": 66, "unet": net}, {"image": 64, "unet": {**net, "depth": [0]}}):
+        with pytest.raises(InputError):
+            build_model({"family": "unet", **table})

@@ -14,7 +14,7 @@ from chipwise.compiled.targets import target_of
 from chipwise.errors import InputError, Refusal
 from chipwise.predict.model.layouts import Layout
 from chipwise.programs.program import RECOMPUTE, Recompute
-from chipwise.workload.model import Model, Workload
+from chipwise.workload.model import UNWRITTEN, UNWRITTEN_EXPERTS, Model, Workload
 
 
 def recipe(chip: Chip) -> dict[str, Option]:
@@ -51,8 +51,8 @@ def training_job(
         raise Refusal("the reference program trains every weight; LoRA is modelled, not compiled")
     if train.precision not in ("bf16", "fp32"):
         raise Refusal(f"the reference program computes in bf16 or fp32; {train.precision} is modelled, not compiled")
-    if model.family not in ("decoder", "encoder", "vit", "cnn"):
-        raise Refusal(f"there is no reference program of a {model.family} yet; it is modelled, not compiled")
+    if model.family not in ("decoder", "encoder", "vit", "cnn") or not model.plain:
+        raise Refusal(f"there is no reference program of a {model.kind} yet; it is modelled, not compiled")
     one = Accelerators(acc.chip, prod(acc.shape), acc.shape, 1) if acc.shape else acc
     target = target_of(one)
     mesh = mesh_of(layout, acc, target.devices)
@@ -99,7 +99,10 @@ def mesh_of(layout: Layout, acc: Accelerators, devices: int) -> dict[str, int]:
 def written(model: Model) -> dict[str, Any]:
     """A model as plain data, without what no program depends on: how long a sequence it takes."""
     out = asdict(model)
-    del out["context"], out["mixer"]
+    for name in ("context", "mixer", *UNWRITTEN):
+        del out[name]
+    for name in UNWRITTEN_EXPERTS if model.experts else ():
+        del out["experts"][name]
     return out
 
 
@@ -140,8 +143,8 @@ def serving_job(
         raise InputError("mode", mode, "prefill or decode")
     if precision not in SERVED:
         raise InputError("precision", precision, "one of " + ", ".join(SERVED))
-    if model.family != "decoder":
-        raise Refusal(f"prefill and decode are of decoders; {model.name} is of the {model.family} family")
+    if model.family != "decoder" or not model.plain:
+        raise Refusal(f"prefill and decode are of decoders; {model.name} is of the {model.kind} family")
     target = target_of(acc)
     if target.slices > 1:
         raise Refusal("the reference program serves within one slice")

@@ -6,84 +6,15 @@ micro-batch and chip. `split` says which dimension tensor parallelism divides: `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from chipwise.ops import diffusion, recurrent, seq2seq, unet
+from chipwise.ops.operations import Attention, Matmul, OpTable, Stream
 from chipwise.workload.model import Model
-from chipwise.workload.params import Params, count
+from chipwise.workload.params import count
 
 MASKED = 0.15  # share of tokens an encoder predicts in pre-training (BERT, Devlin et al. 2018, section 3.1)
-
-
-@dataclass(frozen=True, slots=True)
-class Matmul:
-    """`count` products of (rows x k) by (k x n) a sequence; with `groups`, that many experts share the rows."""
-
-    name: str
-    rows: float
-    n: float
-    k: float
-    count: float
-    split: str = ""
-    groups: float = 1.0
-    place: str = "layer"  # "layer", "head" (output layer), "stem" (first convolutions, patches)
-    quantized: bool = True  # low-precision training computes this product in the low precision
-    per_sequence: bool = False  # rows do not shrink with context parallelism
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """`count` attention cores a sequence: `span` keys seen by each query on average before masking."""
-
-    heads: float
-    kv_heads: float
-    qk_dim: float
-    v_dim: float
-    queries: float
-    span: float
-    causal: bool
-    count: float
-
-    @property
-    def visible(self) -> float:
-        """Mean keys a query attends to."""
-        if self.span < self.queries:
-            return self.span * (1 - self.span / (2 * self.queries)) if self.causal else self.span
-        return self.queries / 2 if self.causal else self.span
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Memory-bound work: bytes moved per row forward, `kernels` launches when nothing is fused."""
-
-    name: str
-    rows: float
-    bytes_per_row: float  # at two bytes an element
-    count: float
-    kernels: float
-    split: bool  # tensor (and sequence) parallelism divides it
-    place: str = "layer"
-
-
-@dataclass(frozen=True, slots=True)
-class OpTable:
-    """Every operation of one forward pass over one sequence, and the parameters behind it."""
-
-    model: Model
-    sequence: int
-    matmuls: tuple[Matmul, ...]
-    attention: tuple[Attention, ...]
-    streams: tuple[Stream, ...]
-    params: Params
-    expert_layers: int
-    rows: float  # tokens (or patches, or pixels of the widest map) a sequence
-
-    @property
-    def flops_forward(self) -> float:
-        """Model FLOPs of one forward pass over one sequence (causal attention counted once)."""
-        mm = sum(2 * m.rows * m.n * m.k * m.count for m in self.matmuls)
-        at = sum(2 * a.queries * a.visible * a.heads * (a.qk_dim + a.v_dim) * a.count for a in self.attention)
-        return mm + at
 
 
 def _mlp(rows: float, d: int, f: int, gated: bool, layers: float, tag: str = "mlp") -> list[Matmul]:
@@ -97,9 +28,12 @@ def _mlp(rows: float, d: int, f: int, gated: bool, layers: float, tag: str = "ml
 def _attention_matmuls(m: Model, s: float) -> list[Matmul]:
     if m.latent is None:
         q, kv = m.heads * m.head_dim, 2 * m.kv_heads * m.head_dim
+        n = m.attention_layers
+        if not n:
+            return []
         return [
-            Matmul("qkv", s, q + kv, m.d_model, m.layers, "n"),
-            Matmul("attention_out", s, m.d_model, q, m.layers, "k"),
+            Matmul("qkv", s, q * (1 + m.gated_attention) + kv, m.d_model, n, "n"),
+            Matmul("attention_out", s, m.d_model, q, n, "k"),
         ]
     z = m.latent
     qk = z.nope_dim + z.rope_dim
@@ -108,25 +42,32 @@ def _attention_matmuls(m: Model, s: float) -> list[Matmul]:
     ops.append(Matmul("q_up", s, m.heads * qk, z.q_rank or m.d_model, m.layers, "n"))
     ops.append(Matmul("kv_up", s, m.heads * (z.nope_dim + z.v_dim), z.kv_rank, m.layers, "n"))
     ops.append(Matmul("attention_out", s, m.d_model, m.heads * z.v_dim, m.layers, "k"))
+    if m.indexer:  # its queries come from the latent; one key and the weights of its heads from the stream
+        i = m.indexer
+        ops.append(Matmul("indexer_queries", s, i.heads * i.dim, z.q_rank or m.d_model, m.layers, "n"))
+        ops.append(Matmul("indexer_keys", s, i.dim + i.heads, m.d_model, m.layers, ""))
     return ops
 
 
 def _mlp_matmuls(m: Model, s: float) -> list[Matmul]:
     e = m.experts
     if e is None:
-        return _mlp(s, m.d_model, m.d_ff, m.gated, m.layers)
+        return _mlp(s, m.d_model, m.d_ff, m.gated, m.dense_layers) if m.dense_layers else []
     moe = m.moe_layers
     wide = 2 * e.d_ff if m.gated else e.d_ff
-    rows = s * e.per_token
+    rows, inside = s * e.per_token, e.latent_dim or m.d_model
     ops = [
         Matmul("router", s, e.count, m.d_model, moe, "", quantized=False),
-        Matmul("expert_in", rows, wide, m.d_model, moe, "n", groups=e.count),
-        Matmul("expert_out", rows, m.d_model, e.d_ff, moe, "k", groups=e.count),
+        Matmul("expert_in", rows, wide, inside, moe, "n", groups=e.count),
+        Matmul("expert_out", rows, inside, e.d_ff, moe, "k", groups=e.count),
     ]
+    if e.latent_dim:
+        ops.append(Matmul("expert_down", s, e.latent_dim, m.d_model, moe, ""))
+        ops.append(Matmul("expert_up", s, m.d_model, e.latent_dim, moe, ""))
     if e.shared_d_ff:
         ops += _mlp(s, m.d_model, e.shared_d_ff, m.gated, moe, "shared")
-    if m.layers > moe:
-        ops += _mlp(s, m.d_model, m.d_ff, m.gated, m.layers - moe)
+    if m.dense_layers:
+        ops += _mlp(s, m.d_model, m.d_ff, m.gated, m.dense_layers)
     return ops
 
 
@@ -136,7 +77,14 @@ def _attention_cores(m: Model, s: float) -> list[Attention]:
     else:
         qk = v = m.head_dim
         kv_heads = m.kv_heads
+    if m.ssm:
+        full = [Attention(m.heads, kv_heads, qk, v, s, s, m.causal, m.attention_layers)] if m.attention_layers else []
+        return [*full, *recurrent.cores(m.ssm, s)]
     local = m.windowed_layers if m.window < s else 0
+    if m.indexer and local:  # every pair is scored by the small heads before some are picked
+        i = m.indexer
+        picked = Attention(m.heads, kv_heads, qk, v, s, m.window, m.causal, local)
+        return [picked, Attention(i.heads, 1, i.dim, 0, s, s, m.causal, local)]
     if local:
         cores = [
             Attention(m.heads, kv_heads, qk, v, s, m.window, m.causal, local),
@@ -156,7 +104,7 @@ def _layer_streams(m: Model, s: float) -> list[Stream]:
         Stream("residuals", s, 2 * 3 * d, n * 2, 1, True),
     ]
     if m.family == "decoder" and not m.learned_positions:
-        streams.append(Stream("rotary", s, 2 * 2 * (q + kv), n, 2, True))
+        streams.append(Stream("rotary", s, 2 * 2 * (q + kv), m.attention_layers, 2, True))
     per = 3 if m.gated else 2
     e = m.experts
     moe = m.moe_layers
@@ -165,8 +113,10 @@ def _layer_streams(m: Model, s: float) -> list[Stream]:
         streams.append(Stream("permute", s * e.per_token, 2 * 4 * d, moe, 4, True))
         if e.shared_d_ff:
             streams.append(Stream("shared_activation", s, 2 * per * e.shared_d_ff, moe, 1, True))
-    if n > moe:
-        streams.append(Stream("activation", s, 2 * per * m.d_ff, n - moe, 1, True))
+    if m.dense_layers:
+        streams.append(Stream("activation", s, 2 * per * m.d_ff, m.dense_layers, 1, True))
+    if m.ssm:
+        streams += recurrent.streams(m.ssm, s)
     return streams
 
 
@@ -174,6 +124,8 @@ def _transformer(m: Model, s: int) -> OpTable:
     p = count(m)
     rows = float(s)
     matmuls = _attention_matmuls(m, rows) + _mlp_matmuls(m, rows)
+    if m.ssm:
+        matmuls = recurrent.matmuls(m.d_model, m.ssm, rows) + matmuls
     streams = _layer_streams(m, rows)
     if m.family in ("vit", "dit"):
         patch = m.patch * m.patch * m.channels
@@ -190,7 +142,7 @@ def _transformer(m: Model, s: int) -> OpTable:
             )
     else:
         streams.append(Stream("embedding", rows, 2 * 2 * m.d_model, 1, 1, True, "stem"))
-        if m.vocab:
+        if m.vocab and m.vocab_head:
             heads = 1 + m.mtp_layers
             scored = rows * MASKED if m.family == "encoder" else rows
             matmuls.append(Matmul("head", scored, m.vocab, m.d_model, heads, "n", place="head", quantized=False))
@@ -222,6 +174,12 @@ def _cnn(m: Model) -> OpTable:
 @lru_cache(maxsize=512)
 def build(model: Model, sequence: int) -> OpTable:
     """The operations of one forward pass of `model` over a sequence of `sequence` tokens (or an image)."""
+    special = {
+        "encoder-decoder": seq2seq.table, "mmdit": diffusion.joint_table, "video-dit": diffusion.video_table,
+        "unet": unet.table,
+    }  # fmt: skip
+    if model.family in special:
+        return special[model.family](model, sequence)
     if model.family == "cnn":
         return _cnn(model)
     if model.family in ("vit", "dit"):

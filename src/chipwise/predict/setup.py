@@ -11,7 +11,8 @@ import numpy as np
 from chipwise.catalog import Accelerators, Chip, Stack, parse, training_stack
 from chipwise.catalog.calibration import Bench, Calibration
 from chipwise.errors import Refusal
-from chipwise.ops.table import OpTable, build
+from chipwise.ops.operations import OpTable
+from chipwise.ops.table import build
 from chipwise.predict.learn.bench_match import BenchMatch, Finder, finder
 from chipwise.predict.learn.gp import Array
 from chipwise.predict.learn.step_residuals import step_factors

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from chipwise.catalog import Accelerators, Chip, load
 from chipwise.catalog.calibration import Calibration
-from chipwise.ops.table import Matmul, build
+from chipwise.ops.operations import Matmul
+from chipwise.ops.table import build
 from chipwise.predict.model.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
 from chipwise.predict.model.kernels import ComputeSpec, head_factor, matmul_seconds, stream_seconds
 from chipwise.predict.model.precision import peak_of

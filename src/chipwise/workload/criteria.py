@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.workload.model import Workload
+from chipwise.workload.model import Model, Workload
 from chipwise.workload.params import count, lora_params
 
 if TYPE_CHECKING:
@@ -69,9 +69,23 @@ def metrics_that_matter(workload: Workload | ServingWorkload) -> list[str]:
         )
     if t.precision in ("fp8", "fp4", "int8"):
         said.append(f"hardware support for {t.precision}, with the scaling your stack uses")
+    if taken := what_was_taken(m):
+        said.append(taken)
     if t.recompute == "offload":
         said.append("bandwidth between chip and host memory: activations are offloaded")
     return said
+
+
+def what_was_taken(model: Model) -> str:
+    """What a variant's name was read as, in words; "" where it is a name of the model itself.
+
+    >>> from chipwise.workload.presets import preset
+    >>> what_was_taken(preset("Qwen/Qwen3-32B-FP8"))
+    'the model: Qwen/Qwen3-32B-FP8 is taken as qwen3-32b, published in fp8'
+    """
+    if not model.taken_from:
+        return ""
+    return f"the model: {model.taken_from} is taken as {model.name}, published in {model.native_precision}"
 
 
 def _long(workload: Workload) -> bool:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from chipwise.errors import InputError
 from chipwise.units import parse_count, parse_duration
+from chipwise.workload.model import SPELLINGS
 
 LARGEST = 10**18
 LONGEST = 100 * 365.25 * 86_400.0  # seconds: a century
@@ -42,6 +43,16 @@ def number_of(value: Any, accepted: str) -> float:
     if not math.isfinite(number):
         raise ValueError(accepted)
     return number
+
+
+def precision_of(value: Any) -> Any:
+    """A precision under its usual name: mxfp4 and nvfp4 are formats of fp4.
+
+    >>> precision_of("NVFP4"), precision_of("bf16")
+    ('fp4', 'bf16')
+    """
+    word = value.strip().lower() if isinstance(value, str) else value
+    return SPELLINGS[word] if isinstance(word, str) and word in SPELLINGS else value
 
 
 def seconds_of(value: Any, accepted: str) -> float:

@@ -10,6 +10,7 @@ from chipwise.errors import NOTHING, InputError
 from chipwise.io.files import read_json
 from chipwise.workload.build import build_model
 from chipwise.workload.model import Model
+from chipwise.workload.quantization import native_precision
 
 _ABSURD = 10**9  # no dimension of any model comes near
 
@@ -29,7 +30,7 @@ def model_from_config(config: Mapping[str, Any], name: str = "", where: str = "c
     ...                    "vocab_size": 50257, "n_positions": 1024}).d_ff
     3072
     """
-    kind = config.get("model_type")
+    kind, stored = config.get("model_type"), native_precision(config, where)
     nested = config.get("text_config")
     if isinstance(nested, Mapping) and (kind not in _READERS or kind == "gemma3"):
         # A vision-language wrapper: the text model is inside, the vision tower is not described.
@@ -47,6 +48,7 @@ def model_from_config(config: Mapping[str, Any], name: str = "", where: str = "c
     fields = reader(read)
     if fields["family"] in ("decoder", "encoder"):
         fields = {**_context(read), **fields}
+    fields["native_precision"] = stored
     declared = config.get("_name_or_path")
     short = declared.rstrip("/").rsplit("/", 1)[-1] if isinstance(declared, str) else ""
     return build_model(fields, name=name or short or kind, where=where)
@@ -272,7 +274,8 @@ def _deepseek(c: _Config) -> Fields:
             "every": c.number("moe_layer_freq", 1),
             "router_bias": c.config.get("topk_method") == "noaux_tc",
         }
-    return {**fields, "mtp_layers": c.number("num_nextn_predict_layers", 0, least=0)}
+    c.number("num_nextn_predict_layers", 0, least=0)  # published counts leave these layers out; `mtp_layers` adds them
+    return fields
 
 
 def _gpt_oss(c: _Config) -> Fields:

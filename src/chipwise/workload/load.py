@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _LENGTHS = ("tokens", "steps", "samples", "images")
 _MOST_TOKENS = 10**18
+_ATTENTION_ADAPTERS = ("encoder-decoder", "mmdit", "video-dit", "unet")
 WORDING = Wording(
     schema="chipwise schema",
     fields={"model": "a model's name, {hf: path}, {preset: name, ...} or {family: ...}"},
@@ -226,6 +227,8 @@ def _model(spec: WorkloadSpec, base: Path) -> Model:
 
     given = spec.model
     if isinstance(given, str):
+        if given.endswith(".json") or given.startswith((".", "/", "~")):
+            raise InputError("model", given, f"a model's name; a Hugging Face config is model: {{hf: {given}}}")
         return preset(given)
     if isinstance(given, HfModel):
         return from_hf_config(base / given.hf)
@@ -233,7 +236,8 @@ def _model(spec: WorkloadSpec, base: Path) -> Model:
     if isinstance(given, PresetModel):
         name = table.pop("preset")
         known = preset(name)
-        table = {**preset_fields(name), **table}
+        stored = {"native_precision": known.native_precision, "taken_from": known.taken_from}
+        table = {**preset_fields(name), **stored, **table}
         return build_model(table, name=table.get("name") or f"{known.name} (changed)")
     return build_model(table)
 
@@ -243,6 +247,12 @@ def _train(spec: TrainSpec, model: Model) -> Train:
     vision = bool(model.image_tokens)
     if spec.lora and model.family == "cnn":
         raise InputError("train.lora", f"rank {spec.lora.rank}", "a transformer: a cnn gets no adapters")
+    if spec.lora and spec.lora.targets == "all" and model.family in _ATTENTION_ADAPTERS:
+        raise InputError(
+            "train.lora.targets", "all", f"attention: adapters of a {model.family} are counted there alone"
+        )
+    if model.video and model.video.denoisers > 1:
+        raise InputError("model", model.name, "one denoiser: its two are trained apart, each like wan2.1-t2v-14b")
     return Train(
         global_batch=spec.global_batch,
         sequence=sequence,

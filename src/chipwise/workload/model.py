@@ -17,6 +17,8 @@ class Experts:
     first_dense: int = 0  # leading layers with a dense MLP of Model.d_ff
     every: int = 1  # a MoE layer every so many layers (after first_dense), the last of each group
     router_bias: bool = False  # one learned offset per expert in the router (DeepSeek-V3)
+    latent_dim: int = 0  # routed experts work in this width, projected to and from it; 0: in the model's own
+    shared_gate: bool = False  # a learned gate on the shared experts' output (Qwen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,84 @@ class Latent:
     nope_dim: int
     rope_dim: int
     v_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """Picks the tokens that sparse attention reads (DeepSeek-V3.2): small heads that score every earlier token."""
+
+    heads: int
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpace:
+    """Recurrent layers in place of attention: a state of fixed size instead of keys and values."""
+
+    layers: int  # of the model's layers
+    heads: int  # of the values; the inner width is heads x head_dim
+    head_dim: int
+    state: int  # width of the state of one channel; of a delta net the width of a key
+    groups: int = 1  # that share input and output projections of the state; of a delta net the key heads
+    conv: int = 4  # kernel of the short convolution before it
+    kind: str = "mamba2"  # "mamba1", "mamba2" or "delta" (gated delta net)
+    dt_rank: int = 0  # mamba1: rank of the step-size projection
+
+    @property
+    def inner(self) -> int:
+        """Inner width."""
+        return self.heads * self.head_dim
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderPart:
+    """The encoder of an encoder-decoder, whose decoder reads it by cross-attention."""
+
+    layers: int  # of the model's layers; the others are the decoder's
+    tokens: int = 0  # it always reads so many (Whisper: the frames of 30 s); 0: as many as the sequence has
+    mels: int = 0  # audio: channels of the spectrogram that two convolutions read
+    relative_buckets: int = 0  # relative position biases, learned for each head (T5)
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A multimodal diffusion transformer (MMDiT): text and image tokens attend to each other."""
+
+    double: int  # blocks with weights of their own for text and for image tokens
+    single: int = 0  # blocks with the same weights for both (FLUX)
+    text_tokens: int = 0
+    text_dim: int = 0  # width of the text encoder's tokens
+    pooled_dim: int = 0  # width of the pooled text vector beside the time step; 0: none
+    dual: int = 0  # blocks with a second attention among image tokens (SD3.5-medium)
+    text_ends: bool = False  # the last block drops the text tokens
+    guidance: bool = False  # the guidance scale is an input
+    shared_modulation: bool = False  # blocks of a kind share their adaLN projections (FLUX.2)
+    position_side: int = 0  # side of a stored table of positions, 0: rotary
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """A video diffusion transformer (Wan): patches of all frames attend to each other and to the text."""
+
+    frames: int  # of the latent
+    width: int  # of the latent; `image` is its height
+    text_tokens: int = 512
+    text_dim: int = 4096
+    image_tokens: int = 0  # tokens of a conditioning image that a cross-attention of its own reads
+    image_dim: int = 0
+    denoisers: int = 1  # models held, of which each pass uses one (Wan 2.2: high and low noise)
+
+
+@dataclass(frozen=True, slots=True)
+class UNet:
+    """A diffusion U-Net with attention to text at some of its resolutions."""
+
+    channels: tuple[int, ...]  # of each resolution, each half as wide as the one before
+    depth: tuple[int, ...]  # transformer blocks after each residual block; 0: none at that resolution
+    blocks: int = 2  # residual blocks on the way down at each resolution; one more on the way up
+    text_tokens: int = 77
+    text_dim: int = 2048
+    added_dim: int = 0  # width of what is embedded beside the time step (pooled text, sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +126,7 @@ class Conv:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model. Families: ``decoder``, ``encoder``, ``vit``, ``dit`` (transformers) and ``cnn``."""
+    """A model. Its family decides which operations it has: see `chipwise.workload.build.FAMILIES`."""
 
     name: str
     family: str
@@ -91,22 +171,70 @@ class Model:
     source: str = ""
     source_date: str = ""  # when the source was published, YYYY-MM or YYYY-MM-DD
     context: int = 0  # longest sequence it takes, prompt and answer together; 0: not known
+    ssm: StateSpace | None = None
+    mlp_layers: int | None = None  # layers with an MLP or experts, None: every one
+    gated_attention: bool = False  # a gate as wide as the queries on attention's output
+    indexer: Indexer | None = None
+    encoder: EncoderPart | None = None
+    joint: Joint | None = None
+    video: Video | None = None
+    unet: UNet | None = None
+    vocab_head: bool = True  # tokens are predicted; False: the hidden vectors are the output (embedding models)
+    native_precision: str = "bf16"  # what the weights are published in: one of SERVE_PRECISIONS or SPELLINGS
+    taken_from: str = ""  # the name that was asked for, where the model was found by leaving parts of it out
+
+    @property
+    def serve_precision(self) -> str:
+        """The published precision as one that can be served in.
+
+        >>> Model("m", "decoder", 1, 64, 1, 1, 64, 64, 10, native_precision="mxfp4").serve_precision
+        'fp4'
+        """
+        return SPELLINGS.get(self.native_precision, self.native_precision)
+
+    @property
+    def denoises(self) -> bool:
+        """Whether it answers in several passes over a noisy image or video."""
+        return self.family in DENOISERS
+
+    @property
+    def kind(self) -> str:
+        """The family, and that of a decoder with recurrent layers apart."""
+        if self.ssm is None:
+            return self.family
+        return "ssm-hybrid" if self.attention_layers else "ssm"
+
+    @property
+    def plain(self) -> bool:
+        """Whether a plain transformer or CNN describes it: what reference programs are written for."""
+        parts = (self.ssm, self.gated_attention, self.indexer, self.encoder, self.joint, self.video, self.unet)
+        special = self.experts is not None and (self.experts.latent_dim or self.experts.shared_gate)
+        return not any(parts) and not special and self.mlp_layers is None and self.vocab_head
+
+    @property
+    def attention_layers(self) -> int:
+        """Layers that attend, in a window or in full."""
+        return self.layers - (self.ssm.layers if self.ssm else 0)
 
     @property
     def moe_layers(self) -> int:
         """Layers whose MLP is a mixture of experts."""
         if self.experts is None:
             return 0
-        return max(0, self.layers - self.experts.first_dense) // self.experts.every
+        having = self.layers if self.mlp_layers is None else self.mlp_layers
+        return max(0, having - self.experts.first_dense) // self.experts.every
 
     @property
     def dense_layers(self) -> int:
         """Layers with a plain dense MLP; a CNN has none."""
-        return 0 if self.family == "cnn" else self.layers - self.moe_layers
+        having = self.layers if self.mlp_layers is None else self.mlp_layers
+        return 0 if self.family in CONVOLUTIONAL else having - self.moe_layers
 
     @property
     def windowed_layers(self) -> int:
-        """Layers that attend only within the sliding window."""
+        """Layers that attend only within the sliding window, or keep a state."""
+        if self.ssm:
+            return self.ssm.layers
         if not self.window or self.global_every == 1:
             return 0
         full = self.layers // self.global_every if self.global_every else 0
@@ -114,17 +242,30 @@ class Model:
 
     @property
     def image_tokens(self) -> int:
-        """Tokens one image makes: patches, plus the class token of a ViT; 1 for a CNN, 0 for text."""
-        if self.family == "cnn":
+        """Tokens one image makes: patches, the class token of a ViT, the text beside them; 1 for a CNN, 0 for text."""
+        if self.family in CONVOLUTIONAL:
             return 1
         if not self.patch:
             return 0
+        if self.video:
+            return self.video.frames * (self.image // self.patch) * (self.video.width // self.patch)
+        if self.joint:
+            return (self.image // self.patch) ** 2 + self.joint.text_tokens
         return (self.image // self.patch) ** 2 + (1 if self.family == "vit" else 0)
 
 
+# fields that no reference program depends on: only `plain` models are compiled
+UNWRITTEN = (
+    "ssm", "mlp_layers", "gated_attention", "indexer", "encoder", "joint", "video", "unet", "vocab_head",
+    "native_precision", "taken_from",
+)  # fmt: skip
+UNWRITTEN_EXPERTS = ("latent_dim", "shared_gate")
+CONVOLUTIONAL = ("cnn", "unet")
+DENOISERS = ("dit", "mmdit", "video-dit", "unet")
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 # weights as they are served; int8w and int4 are weights alone, the products run in 16 bits
 SERVE_PRECISIONS = ("fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4")
+SPELLINGS = {"mxfp4": "fp4", "nvfp4": "fp4"}  # formats of four bits, which differ in their scales
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8", "fp32")
 STORED_BYTES: dict[str, float] = {  # of one element, the scales of small formats not included
     "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int8w": 1.0, "int4": 0.5, "fp4": 0.5,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from chipwise.workload.families import diffusion, recurrent, seq2seq, unet
 from chipwise.workload.model import Experts, Model
 
 _TIMESTEP_WIDTH = 256  # DiT: width of the sinusoidal timestep features (Peebles & Xie 2022, models.py)
@@ -17,6 +18,7 @@ class Params:
     embedding: int = 0  # tokens and token types, or the patch projection and class token
     positions: int = 0
     attention: int = 0
+    state_space: int = 0  # recurrent layers
     mlp: int = 0  # dense MLPs only
     experts: int = 0  # routed experts only
     router: int = 0
@@ -29,6 +31,7 @@ class Params:
     other: int = 0
     experts_active: int = 0  # of `experts`, those one token uses
     mtp_active: int = 0  # of `mtp`, those one token uses
+    idle: int = 0  # that a pass leaves out: the other denoisers of a diffusion model
     norms_outside: int = 0  # of `norms`, those outside the layers
     conditioning_outside: int = 0  # of `conditioning`, that outside the layers
     other_outside: int = 0  # of `other`, that outside the layers
@@ -46,7 +49,7 @@ class Params:
     @property
     def active(self) -> int:
         """Parameters one token uses: all but the routed experts it isn't sent to."""
-        return self.total - self.experts + self.experts_active - self.mtp + self.mtp_active
+        return self.total - self.experts + self.experts_active - self.mtp + self.mtp_active - self.idle
 
     @property
     def inside_layers(self) -> int:
@@ -75,7 +78,7 @@ class Params:
 
 
 _CLASSES = (
-    "embedding", "positions", "attention", "mlp", "experts", "router", "shared_experts",
+    "embedding", "positions", "attention", "state_space", "mlp", "experts", "router", "shared_experts",
     "norms", "head", "conditioning", "conv", "mtp", "other",
 )  # fmt: skip
 
@@ -90,6 +93,16 @@ def count(model: Model) -> Params:
     >>> round(p.total / 1e9, 1), round(p.active / 1e9, 1)
     (46.7, 12.9)
     """
+    if model.video:
+        parts = diffusion.video_counts(model)
+        whole = sum(n for name, n in parts.items() if name in _CLASSES)
+        return Params(layers=model.layers, idle=whole - whole // model.video.denoisers, **parts)
+    if model.joint:
+        return Params(layers=model.layers, **diffusion.joint_counts(model))
+    if model.unet:
+        return Params(layers=model.layers, **unet.counts(model))
+    if model.encoder:
+        return Params(layers=model.layers, **seq2seq.counts(model))
     return _count_cnn(model) if model.family == "cnn" else _count_transformer(model)
 
 
@@ -111,18 +124,22 @@ def _count_transformer(m: Model) -> Params:
     head, pooler = _head(m)
     conditioning, conditioning_outside = _conditioning(m)
     per_layer_norms = m.norms_per_layer * norm + _inner_norms(m)
+    norms = m.layers * per_layer_norms
+    if m.mlp_layers is not None:  # one norm before each mixer, one before each MLP
+        norms = (m.layers + m.mlp_layers) * norm + m.attention_layers * _inner_norms(m)
     mtp, mtp_active = _mtp(m, per_layer_norms + m.heads * m.sinks, norm)
     used = m.experts.per_token if m.experts else 0
     return Params(
         layers=m.layers,
         embedding=_embedding(m),
         positions=_positions(m),
-        attention=m.layers * attention_layer(m),
+        attention=m.attention_layers * attention_layer(m),
+        state_space=m.ssm.layers * recurrent.layer_params(d, m.ssm) if m.ssm else 0,
         mlp=m.dense_layers * mlp_width(m, m.d_ff),
         experts=moe * expert * _experts(m),
         router=moe * router,
         shared_experts=moe * shared,
-        norms=m.layers * per_layer_norms + norms_outside,
+        norms=norms + norms_outside,
         head=head,
         conditioning=m.layers * conditioning + conditioning_outside,
         mtp=mtp,
@@ -143,16 +160,24 @@ def attention_layer(m: Model) -> int:
         per_head = a.nope_dim + a.rope_dim
         q = d * a.q_rank + a.q_rank * h * per_head if a.q_rank else d * h * per_head
         kv = d * (a.kv_rank + a.rope_dim) + a.kv_rank * h * (a.nope_dim + a.v_dim)
-        return q + kv + h * a.v_dim * d
+        return q + kv + h * a.v_dim * d + _indexer(m)
     q_width, kv_width = h * m.head_dim, m.kv_heads * m.head_dim
     biases = (q_width + 2 * kv_width) * (m.bias or m.qkv_bias) + d * (m.bias or m.out_bias)
-    return d * (q_width + 2 * kv_width) + q_width * d + biases
+    return d * (q_width * (1 + m.gated_attention) + 2 * kv_width) + q_width * d + biases
 
 
-def mlp_width(m: Model, width: int) -> int:
-    """Parameters of one MLP of the given inner width, biases included."""
-    up = 2 if m.gated else 1
-    return (up + 1) * m.d_model * width + (up * width + m.d_model) * m.bias
+def _indexer(m: Model) -> int:
+    """Sparse attention's indexer: queries from the latent, one key, weights of the heads, a norm with bias."""
+    if m.indexer is None:
+        return 0
+    i, rank = m.indexer, m.latent.q_rank if m.latent else m.d_model
+    return rank * i.heads * i.dim + m.d_model * (i.dim + i.heads) + 2 * i.dim
+
+
+def mlp_width(m: Model, width: int, d: int = 0) -> int:
+    """Parameters of one MLP of the given inner width, biases included; `d`: the width it works in, if not its own."""
+    up, d = 2 if m.gated else 1, d or m.d_model
+    return (up + 1) * d * width + (up * width + d) * m.bias
 
 
 def _experts(m: Model) -> int:
@@ -164,8 +189,9 @@ def _moe_layer(m: Model) -> tuple[int, int, int]:
     e: Experts | None = m.experts
     if e is None:
         return 0, 0, 0
-    shared = mlp_width(m, e.shared_d_ff) if e.shared_d_ff else 0
-    return mlp_width(m, e.d_ff), m.d_model * e.count + e.count * (m.bias or e.router_bias), shared
+    shared = mlp_width(m, e.shared_d_ff) + m.d_model * e.shared_gate if e.shared_d_ff else 0
+    shared += 2 * m.d_model * e.latent_dim  # every token is projected to the experts' width and back
+    return mlp_width(m, e.d_ff, e.latent_dim), m.d_model * e.count + e.count * (m.bias or e.router_bias), shared
 
 
 def _inner_norms(m: Model) -> int:
@@ -195,6 +221,8 @@ def _head(m: Model) -> tuple[int, int]:
         return m.classes * (d + 1), 0
     if m.family == "dit":
         return m.patch**2 * m.out_channels * (d + 1), 0
+    if not m.vocab_head:
+        return 0, (d * d + d) if m.pooler else 0
     head = (0 if m.tied else m.vocab * d) + (m.vocab if m.head_bias else 0)
     if m.family == "encoder":  # masked-language-model head: dense, norm, then the (tied) vocabulary
         head += d * d + d + 2 * d
@@ -239,6 +267,9 @@ def lora_params(model: Model, rank: int, targets: str = "attention") -> int:
     65536000
     """
     m, d = model, model.d_model
+    special = _lora_pairs(m)
+    if special is not None:
+        return rank * sum((i + o) * times for i, o, times in special)
     if m.latent:
         a = m.latent
         per_head = a.nope_dim + a.rope_dim
@@ -248,7 +279,8 @@ def lora_params(model: Model, rank: int, targets: str = "attention") -> int:
     else:
         q_width, kv_width = m.heads * m.head_dim, m.kv_heads * m.head_dim
         pairs = [(d, q_width), (d, kv_width), (d, kv_width), (q_width, d)]
-    attention = m.layers * rank * sum(i + o for i, o in pairs)
+    attention = m.attention_layers * rank * sum(i + o for i, o in pairs)
+    attention += rank * sum((i + o) * times for i, o, times in recurrent.lora_pairs(m))
     if targets == "attention":
         return attention
     matrices = 3 if m.gated else 2
@@ -258,6 +290,15 @@ def lora_params(model: Model, rank: int, targets: str = "attention") -> int:
         mlp += m.moe_layers * matrices * e.count * (d + e.d_ff)
         mlp += m.moe_layers * matrices * (d + e.shared_d_ff) if e.shared_d_ff else 0
     return attention + rank * mlp
+
+
+def _lora_pairs(m: Model) -> list[tuple[int, int, int]] | None:
+    """The adapted layers of a family with attentions of several kinds; None for plain transformers."""
+    if m.joint or m.video:
+        return diffusion.lora_pairs(m)
+    if m.unet:
+        return unet.lora_pairs(m)
+    return seq2seq.lora_pairs(m) if m.encoder else None
 
 
 def kv_width(model: Model) -> int:

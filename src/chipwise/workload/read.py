@@ -142,7 +142,7 @@ def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:
     missing: list[tuple[str, ...]] = [] if known.image_tokens or flags.get("input_len") else [("input_len",)]
     if known.family == "decoder" and not flags.get("output_len"):
         missing.append(("output_len",))
-    if known.family == "dit" and not flags.get("denoise_steps"):
+    if known.denoises and not flags.get("denoise_steps"):
         missing.append(("denoise_steps",))
     if not flags.get("rate") and not flags.get("users"):
         missing.append(("rate", "users"))
@@ -190,9 +190,10 @@ def _known(name: str) -> str:
     from chipwise.workload import preset
 
     try:
-        return preset(name).name
+        preset(name)
     except UnknownName as error:
         raise InputError(error.field, name, f"{error.accepted}; see `chipwise models`") from None
+    return name  # with what its words say of the precision
 
 
 def _config(path: Path) -> dict[str, str]:

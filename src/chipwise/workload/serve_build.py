@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.errors import NOTHING, Conflict, InputError, UnknownName
+from chipwise.errors import NOTHING, Conflict, InputError, Refusal, UnknownName
 from chipwise.workload.model import Model
 from chipwise.workload.serve import METRICS, Arrival, Bound, Lengths, Serve, Trace
 from chipwise.workload.trace import at_rate, rate_of, read_trace
@@ -44,7 +44,13 @@ def build_serve(spec: ServeSpec, model: Model, base: Path) -> Serve:
 
 def _only_for_its_family(spec: ServeSpec, model: Model) -> None:
     """Keys that mean nothing for a kind of model are refused rather than ignored."""
-    kind = f"a {model.family}" if model.family != "encoder" else "an encoder"
+    kind = f"an {model.family}" if model.family[0] in "aeiou" else f"a {model.family}"
+    if model.family == "encoder-decoder":
+        raise Refusal(
+            f"serving {model.name} can't be predicted: its prompts pass through an encoder and its answers through a"
+            " decoder, and batches of both are modelled for decoders alone",
+            "its training can be (`chipwise predict`, `chipwise compare`)",
+        )
     images = bool(model.image_tokens)
     if images and spec.input is not None:
         raise InputError("serve.input", str(spec.input), f"nothing: {kind} takes images, of one size")
@@ -54,10 +60,12 @@ def _only_for_its_family(spec: ServeSpec, model: Model) -> None:
         for key in ("kv_precision", "prefix_hit"):
             if getattr(spec, key) is not None:
                 raise InputError(f"serve.{key}", getattr(spec, key), f"nothing: {kind} keeps no keys and values")
-    if model.family == "dit" and spec.denoise_steps is None:
-        raise InputError("serve.denoise_steps", NOTHING, "a value: passes per image of a dit, such as 50")
-    if model.family != "dit" and spec.denoise_steps is not None:
-        raise InputError("serve.denoise_steps", spec.denoise_steps, f"nothing: only a dit denoises, not {kind}")
+    if model.denoises and spec.denoise_steps is None:
+        raise InputError("serve.denoise_steps", NOTHING, f"a value: passes per image of {kind}, such as 50")
+    if not model.denoises and spec.denoise_steps is not None:
+        raise InputError(
+            "serve.denoise_steps", spec.denoise_steps, f"nothing: diffusion models denoise, {kind} does not"
+        )
 
 
 def _trace(spec: ServeSpec, model: Model, base: Path) -> Trace | None:

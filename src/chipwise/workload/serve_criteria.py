@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from chipwise.units import format_bytes, format_count, format_seconds
+from chipwise.workload.criteria import what_was_taken
+from chipwise.workload.flops import pass_flops
 from chipwise.workload.model import STORED_BYTES
 from chipwise.workload.params import count, kv_bytes
 from chipwise.workload.serve import ServingWorkload
@@ -76,16 +78,17 @@ def _one_pass(workload: ServingWorkload) -> list[str]:
                 f"images/s at {s.precision}: matrix units help only where the channels fill them"]  # fmt: skip
     else:
         passes = f" in {s.passes} passes" if s.passes > 1 else ""
-        each = _FLOPS_PER_PARAM * params.active * s.input.mean * s.passes
-        flops = f"{each:.1e}".replace("e+", "e")
+        each = pass_flops(m, s.input.mean) * s.passes
+        flops = f"{each:.2e}" if m.denoises else f"{each:.1e}"
+        long = "" if m.unet else f" of {m.image_tokens or s.input.mean:,.0f} tokens"
         said = [
-            f"achievable {_computed_in(s.precision)} matmul throughput: {s.unit[:-1]}s of {s.input.mean:,.0f} tokens"
-            f" take about {flops} FLOPs each{passes}"
+            f"achievable {_computed_in(s.precision)} matmul throughput: {'videos' if m.video else s.unit}{long}"
+            f" take about {flops.replace('e+', 'e')} FLOPs each{passes}"
         ]
     if params.main < _SMALL:
         said.append("host overhead and batching: a pass is short, so captured or compiled passes and full batches win")
         said.append("price per hour of one chip: a copy of the model fits the smallest")
-    if s.unit == "images" and m.family != "dit":
+    if s.unit == "images" and not m.denoises:
         said.append("host and input pipeline: decoding images can starve a fast chip")
     return said
 
@@ -93,7 +96,7 @@ def _one_pass(workload: ServingWorkload) -> list[str]:
 def _anyway(workload: ServingWorkload) -> list[str]:
     """What the arrivals, the SLO and the precision add."""
     s = workload.serve
-    said = []
+    said = [taken] if (taken := what_was_taken(workload.model)) else []
     if s.arrival.kind == "offline":
         by = f" within {format_seconds(s.deadline_s)}" if s.deadline_s else ""
         said.append(f"cost per {s.unit[:-1]} at full batches: {format_count(s.requests)} requests{by} bound no latency")

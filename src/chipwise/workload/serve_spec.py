@@ -18,6 +18,7 @@ from chipwise.workload.fields import (
     Strict,
     count_of,
     number_of,
+    precision_of,
     seconds_of,
 )
 
@@ -180,8 +181,12 @@ class ServeSpec(Strict):
         None, description="How requests come; beside a trace, the rate its timestamps are scaled to."
     )
     offline: OfflineSpec | None = Field(None, description="Instead of arrival: a job of so many requests.")
-    precision: Literal["fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4"] = Field(
-        "bf16", description="Precision of the weights; int8w and int4 are weights alone, products run in 16 bits."
+    precision: Annotated[
+        Literal["fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4"], BeforeValidator(precision_of)
+    ] = Field(
+        "bf16",
+        description="Precision of the weights; int8w and int4 are weights alone, products run in 16 bits. mxfp4 and "
+        "nvfp4 are read as fp4.",
     )
     kv_precision: Literal["bf16", "fp16", "fp8", "int8", "fp32"] | None = Field(
         None, description="Precision of cached keys and values; default: that of activations, whatever the weights: "

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from chipwise.workload.fields import Count, Dim, DimOrZero, Flag, Label, StackName, Strict
+from chipwise.workload.fields import Count, Dim, DimOrZero, Flag, Label, StackName, Strict, precision_of
 from chipwise.workload.serve_spec import ServeSpec
 
 
@@ -155,9 +155,9 @@ class TrainSpec(Strict):
     sequence: Count | None = Field(
         None, description="Tokens per sequence. Vision models derive it from image and patch."
     )
-    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"] = Field(
-        "bf16", description="Precision of the matrix multiplications."
-    )
+    precision: Annotated[
+        Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"], BeforeValidator(precision_of)
+    ] = Field("bf16", description="Precision of the matrix multiplications. mxfp4 and nvfp4 are read as fp4.")
     optimizer: Optimizer = Field("adamw", description="Optimizer; decides the state per parameter.")
     state_precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="Precision of master weights and optimizer moments."

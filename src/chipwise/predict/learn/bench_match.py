@@ -182,7 +182,7 @@ def counterpart(workload: Workload, layout: Layout, compiled: bool) -> Counterpa
 
 def _sizes(m: Model, sequence: int) -> tuple[str, dict[str, int]]:
     """The kind of point that a model is, with its sizes; "" where it is none."""
-    if m.family == "decoder" and m.causal:
+    if m.family == "decoder" and m.causal and m.ssm is None:
         if m.d_model % m.heads:
             raise InputError("heads", m.heads, f"a divisor of d_model({m.d_model})")
         f = m.d_ff if m.gated else round(m.d_ff * UNGATED)

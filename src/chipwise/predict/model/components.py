@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.ops.table import Matmul, OpTable
+from chipwise.ops.operations import Matmul, OpTable
 from chipwise.predict.model.fabric import (
     Wires,
     exchange_seconds,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.ops.table import MASKED, OpTable
+from chipwise.ops.operations import OpTable
+from chipwise.ops.table import MASKED
 from chipwise.predict.model.components import ExecutionTarget
 from chipwise.predict.model.layouts import Layouts
 from chipwise.predict.model.training import TrainCosts
@@ -18,6 +19,7 @@ SQUARES = 2.5  # unfused attention keeps scores, probabilities and a one-byte dr
 NARROW = 0.5  # of the inputs of a layer's last product, the part that `selective` recomputes from its activation
 BLOCK_INPUTS = 0.25  # of a CNN's maps, those between residual blocks of four: kept by `full` recomputation
 
+WIDE = ("mlp_in", "shared_in", "expert_in", "single_in", "state_in")  # products whose results an activation reads
 CHUNK = 0.75e9  # logits of a chunk of the sequence, 4 bytes each, and their gradient in 2 (programs/jax)
 WHOLE = 3.0  # inputs of a layer made whole over the tensor axis: forward's, made again, and their gradient
 
@@ -53,7 +55,7 @@ def saved_bytes(
     results of products that the backward pass needs (queries, keys, values, the wide ones of the MLP) and the input
     of each layer (jax.checkpoint_policies.checkpoint_dots_with_no_batch_dims, as XLA allocates it).
     """
-    layer = [m for m in ops.matmuls if m.place == "layer"]
+    layer = [m for m in ops.matmuls if m.place == "layer" and not m.name.endswith("scores")]  # fused: not kept
     low = act if low is None else min(low, act)
     ratio = low / act  # low-precision products keep their inputs quantized
     inputs = ratio * sum(m.count * m.rows * m.k for m in layer if m.name not in ("q_up", "kv_up"))
@@ -64,9 +66,9 @@ def saved_bytes(
         0.0 if flash else sum(c.count * c.queries * min(c.span, c.queries) * c.heads * SQUARES for c in ops.attention)
     )
     d, n = ops.model.d_model, ops.model.layers
-    wide = sum(m.count * m.rows * m.n for m in layer if m.name in ("mlp_in", "shared_in", "expert_in"))
+    wide = sum(m.count * m.rows * m.n for m in layer if m.name.endswith(WIDE))
     cheap = 2 * n * ops.rows * d + wide  # inputs of the norms, input of the activation
-    if ops.model.family == "cnn":
+    if ops.model.convs:
         cheap = sum(m.count * m.rows * m.n for m in layer)
         return act * 2 * cheap, act * cheap, act * cheap * BLOCK_INPUTS
     everything = act * (inputs + core + square + cheap)
