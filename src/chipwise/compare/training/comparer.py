@@ -109,10 +109,18 @@ class TrainingComparer:
     def priced(self, acc: Accelerators, found: SearchResult | None, said: Prediction) -> TrainingRow:
         """The row of a prediction, with what it costs."""
         ondemand, spot = (
-            quote(acc.chip, acc.count, said.duration, spot, self.knowledge.today, self.knowledge.prices)
+            quote(
+                acc.chip,
+                acc.count,
+                said.duration,
+                spot,
+                self.knowledge.today,
+                self.knowledge.prices,
+                acc.count // acc.slices,
+            )
             for spot in (False, True)
         )
-        if ondemand and spot and spot.price.usd_per_chip_hour >= ondemand.price.usd_per_chip_hour:
+        if ondemand and spot and spot.usd.value >= ondemand.usd.value:
             spot = None  # another cloud's spot, more expensive than this on demand: no use
         return TrainingRow(acc, found, said, ondemand, spot)
 
