@@ -113,3 +113,11 @@ def test_a_given_price_stands_in_place_of_every_offer_on_demand():
 def test_a_given_price_counts_whatever_the_cloud():
     prices = Knowledge.default(cloud="gcp", price=["h100=1.5"]).prices
     assert price_of(CHIPS["h100"], 64, today=DAY, book=prices).usd_per_chip_hour == 1.5
+
+
+def test_an_older_offer_counts_where_nothing_recent_is_as_small():
+    large, small = offer("large", usd=2.0), offer("small", chips=2.0, usd=3.0, dated="2026-07-15")
+    assert quote(CHIPS["h100"], 2, HOUR, today=DAY, book=book(large, small)).usd.value == 6.0
+    assert quote(CHIPS["h100"], 8, HOUR, today=DAY, book=book(large, small)).usd.value == 16.0
+    ancient = replace(small, date="2025-07-15")
+    assert quote(CHIPS["h100"], 2, HOUR, today=DAY, book=book(large, ancient)).usd.value == 16.0

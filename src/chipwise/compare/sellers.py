@@ -15,6 +15,7 @@ from chipwise.prices.fit import fitting, paid_chips, usd_per_chip_hour
 from chipwise.units import format_money
 
 NAMED = 3  # sellers that a sentence names
+EVEN = 0.01  # prices no further apart than this are called the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,9 @@ def sellers_in_words(rows: Sequence[R], pick: R, knowledge: Knowledge, objective
     mine = sellers_of(pick, knowledge)
     if mine is None or pick.ondemand is None:
         return ""
-    text = _range(str(pick.accelerators), mine)
+    acc = pick.accelerators
+    part = not acc.shape and acc.count % acc.chip.fabric.host_chips > 0
+    text = _range(str(acc), mine, " used, in whole instances" if part else "")
     if pick.ondemand.price.caveat:
         text += f" Of its price: {pick.ondemand.price.caveat}."
     if objective != "cost":
@@ -92,6 +95,8 @@ def sellers_in_words(rows: Sequence[R], pick: R, knowledge: Knowledge, objective
         return f"{text} At the median price of every chip it still wins, at {format_money(now.ondemand.usd.value)}."
     own = next(row for row in moved if row.accelerators == pick.accelerators)
     assert own.ondemand is not None
+    if own.ondemand.usd.value <= now.ondemand.usd.value * (1 + EVEN):
+        return f"{text} At the median price of every chip {now.accelerators} costs the same."
     theirs, ours = format_money(now.ondemand.usd.value), format_money(own.ondemand.usd.value)
     return (
         f"{text} At the median price of every chip {now.accelerators} wins at {theirs}, where "
@@ -99,12 +104,13 @@ def sellers_in_words(rows: Sequence[R], pick: R, knowledge: Knowledge, objective
     )
 
 
-def _range(name: str, sellers: Sellers) -> str:
+def _range(name: str, sellers: Sellers, whole: str) -> str:
+    """The sellers in words; `whole` says of a part of a host that all of an instance is paid for."""
     prices, clouds = sellers.usd_per_chip_hour, [cloud for cloud, _ in sellers.hourly]
     if len(clouds) == 1:
-        return f"One seller of {name} is listed: {clouds[0]} at ${prices[0]:.2f}/h a chip."
+        return f"One seller of {name} is listed: {clouds[0]} at ${prices[0]:.2f}/h a chip{whole}."
     named = ", ".join(clouds[:NAMED]) + (f" and {len(clouds) - NAMED} more" if len(clouds) > NAMED else "")
     return (
-        f"{len(clouds)} sellers of {name} are listed ({named}): ${prices[0]:.2f} to ${prices[-1]:.2f}/h a chip, "
+        f"{len(clouds)} sellers of {name} are listed ({named}): ${prices[0]:.2f} to ${prices[-1]:.2f}/h a chip{whole}, "
         f"median ${sellers.median:.2f}."
     )

@@ -80,9 +80,9 @@ class PriceBook:
         listed_dates = [o.date for o in self.offers if not o.own] or [o.date for o in self.offers]
         return date.fromisoformat(max(listed_dates))
 
-    def recent(self, offers: Iterable[Offer]) -> tuple[Offer, ...]:
-        """Offers that count before older ones: list prices near the newest, and every own price."""
-        oldest = (self.newest - timedelta(days=STALE_DAYS)).isoformat() if self.offers else ""
+    def recent(self, offers: Iterable[Offer], days: int = STALE_DAYS) -> tuple[Offer, ...]:
+        """Offers that count before older ones: list prices so near to the newest, and every own price."""
+        oldest = (self.newest - timedelta(days=days)).isoformat() if self.offers else ""
         return tuple(o for o in offers if o.own or o.date >= oldest)
 
 

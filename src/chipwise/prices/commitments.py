@@ -27,6 +27,7 @@ def commitments_that_count(
 ) -> Commitments:
     """Commitments of so many years for a chip; a company's own always count.
 
+    >>> from chipwise.catalog import load
     >>> from chipwise.prices.book import listed
     >>> found = commitments_that_count(listed(), load().chips["h100"], 1, date(2026, 11, 16))
     >>> "oblivus" in {c.cloud for c in found.counted}, [words for words in found.left_out if "oblivus" in words]

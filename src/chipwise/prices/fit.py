@@ -93,7 +93,7 @@ def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook, slice_chips: in
     """The offers that can hold so many chips that work together, cheapest first, and what is wrong with them all.
 
     Instances smaller than a host count only where nothing larger is listed, offers much older than the newest of the
-    list only where nothing else is; a company's own prices always count.
+    list only where nothing else is, or nothing as small; a company's own prices always count.
 
     >>> {o.joined for o in fitting(load().chips["h100"], 64, False, listed())[0]}
     {'yes'}
@@ -154,8 +154,17 @@ def _holds(offer: Offer, chips: int) -> bool:
 
 
 def _preferred(offers: tuple[Offer, ...], book: PriceBook) -> tuple[Offer, ...]:
-    """Recent offers, and those with the host in the price, where there are any."""
-    return with_hosts(book.recent(offers) or offers)
+    """Recent offers, and those with the host in the price, where there are any.
+
+    Older ones, up to twice as far from the newest, count where they are smaller than every recent one: whoever needs
+    two chips should not pay for eight since the list of the seller of two is some weeks older.
+    """
+    recent = book.recent(offers)
+    if not recent:
+        return with_hosts(offers)
+    least = min(o.chips for o in recent)
+    smaller = [o for o in book.recent(offers, 2 * STALE_DAYS) if o.chips < least]
+    return with_hosts(tuple(o for o in offers if o in recent or o in smaller))
 
 
 def _slices(chip: Chip, chips: int, offers: tuple[Offer, ...], book: PriceBook) -> tuple[tuple[Offer, ...], str]:

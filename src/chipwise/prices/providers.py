@@ -33,8 +33,8 @@ def cloud_id(name: str) -> str:
 def provider_name(cloud: str) -> str:
     """The name that a cloud's bills carry.
 
-    >>> provider_name("gcp"), provider_name("seeweb")
-    ('Google Cloud', 'seeweb')
+    >>> provider_name("gcp"), provider_name("some cloud")
+    ('Google Cloud', 'some cloud')
     """
     return cloud_names().get(cloud, (cloud,))[0]
 

@@ -68,7 +68,7 @@ def offer_columns(today: date) -> list[Column[PriceLine]]:
         Column("instance", lambda r: r.instance, "instance", lambda r: r.instance or "any", words=True, under=True),
         Column("chips", lambda r: r.chips, "chips", lambda r: "-" if r.chips is None else f"{r.chips:g}", drop=2),
         Column(
-            "fabric",
+            "joined",
             lambda r: r.joined,
             "fabric",
             lambda r: {"yes": "yes", "no": "no"}.get(r.joined or "", "?"),

@@ -16,7 +16,7 @@ from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import Prediction, model_flops, predict
 from chipwise.predict.setup import named_stack, set_up
-from chipwise.prices import Quote, price_of, quote, run_cost
+from chipwise.prices import Quote, price_of, quote, run_cost, why_no_price
 from chipwise.units import format_money, format_seconds
 from chipwise.workload.model import Workload
 
@@ -296,6 +296,9 @@ class TrainingComparer:
         if rows:
             return min(rows, key=lambda row: row.prediction.duration.value)
         priced = [row for row in tried.values() if isinstance(row, TrainingRow) and row.ondemand]
+        if not priced and isinstance(tried[i], TrainingRow):
+            why = why_no_price(chip, counts[i].count, False, self.knowledge.prices)
+            return Refused(chip, counts[i], "budget", why, "no budget can be checked")
         if not priced:
             return self._why(counts[i], tried[i])
         least = min(priced, key=lambda row: row.ondemand.usd.high if row.ondemand else 0.0)
