@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         serve,
         simulate,
         submit,
+        update_prices,
         validate,
     )
     from chipwise.errors import (
@@ -88,6 +89,7 @@ __all__ = [
     "serve",
     "simulate",
     "submit",
+    "update_prices",
     "validate",
 ]
 _HOMES = {"Estimate": "chipwise.predict.estimate", "Knowledge": "chipwise.knowledge"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from chipwise.verbs.arguments import load
 from chipwise.verbs.bench import bench
 from chipwise.verbs.decide import compare, cost, layouts, plan_fleet, predict, report
-from chipwise.verbs.facts import chips, models, prices
+from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.measure import check, numerics, validate
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
@@ -33,5 +33,6 @@ __all__ = [
     "serve",
     "simulate",
     "submit",
+    "update_prices",
     "validate",
 ]

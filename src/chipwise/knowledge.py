@@ -11,6 +11,8 @@ from pathlib import Path
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.economics import Economics, economics, read_changes
 from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices, read_rates
+from chipwise.prices.given import GivenPrices, with_given
+from chipwise.prices.offer_filter import Names, OfferFilter
 
 PRICE_FILES = "CHIPWISE_PRICES"
 EXCHANGE_RATES = "CHIPWISE_FX"
@@ -38,15 +40,29 @@ class Knowledge:
         assumptions: Mapping[str, float] | Sequence[str] | None = None,
         today: date | None = None,
         seed: int = 0,
+        *,
+        cloud: Names = None,
+        region: Names = None,
+        max_age: str | float | None = None,
+        fabric: str | None = None,
+        price: GivenPrices = None,
     ) -> Knowledge:
         """What is known by default, with price files laid over the list, and other economics.
 
         The files that CHIPWISE_PRICES names are laid over the list prices first, then `prices`, each over the last.
         Rates of other currencies come from CHIPWISE_FX (split by commas) and, before it, from `fx`. `assumptions` are
         ``{"interest": 0.05}`` or ``["interest=0.05"]``.
+
+        Offers of other clouds and regions than named, and older than `max_age` (``"90d"``), don't count. Above one
+        instance those known to be joined by a fast fabric count, with `fabric` ``any`` also those not known. `price`
+        is for a chip on demand, in place of its offers: ``{"v7x": 12.0}`` or ``["v7x=12.0"]``.
+
+        >>> {o.cloud for o in Knowledge.default(cloud="amazon").prices.offers}
+        {'aws'}
         """
         day = today or date.today()
-        book = price_book(prices, fx, day)
+        book = OfferFilter.read(cloud, region, max_age, fabric).apply(price_book(prices, fx, day), day)
+        book = with_given(book, price, day)
         return cls(load_calibration(), book, economics().changed(read_changes(assumptions)), day, seed)
 
     @classmethod

@@ -158,6 +158,7 @@ def invented_catalog(folder: Path) -> Path:
     figures = "".join(_lines(chip, FIGURES) for chip in gpus) + _lines("v8", FIGURES | TPU_FIGURES)
     fabrics = "".join(_lines(chip, FABRIC) for chip in gpus) + _lines("v8", FABRIC | TORUS)
     added = {
+        "joined.csv": "gcp,x8|y8,yes,an invented fabric,an invented data sheet,2026-08-21\n",
         "chips.toml": CHIPS,
         "figures.csv": figures,
         "fabrics.csv": fabrics,

@@ -12,7 +12,7 @@ import pytest
 
 from chipwise.catalog import instances, load
 from chipwise.catalog.files import rows
-from chipwise.prices import listed
+from chipwise.catalog.joined import joined, joined_rules
 
 CHIPS = load().chips
 OFFERS, COMMITMENTS = load().offers, load().commitments
@@ -28,10 +28,12 @@ SPOT_ABOVE = {  # chip, cloud, region, instance: why
 SPREAD = {  # chip, cloud: why its price is more than five times from another's
     ("a100-80gb", "gcp"): "Google's list price; few pay it, spot is little over half",
     ("a100-80gb-pcie", "vast"): "a marketplace of single machines",
-    ("h100", "azure"): "a list price of 2024, before the price cuts of 2025",
+    ("gb200", "azure"): "Microsoft's list price; CoreWeave asks two fifths",
+    ("h100", "azure"): "Microsoft's list price; few pay it",
     ("h100", "gcp"): "Google's list price; few pay it, spot is a third",
     ("h100", "oci"): "a list price of January 2025, before the price cuts of that year",
     ("h100", "hyperbolic"): "single GPUs of many owners, the lowest price of 2025",
+    ("h200", "azure"): "Microsoft's list price; few pay it",
     ("h200", "gcp"): "Google's list price; few pay it, spot is a third",
     ("h200", "primeintellect"): "a marketplace, its lowest seller",
     ("l40s", "vast"): "a marketplace of single machines",
@@ -59,7 +61,7 @@ def plain_faults(offers):
             yield f"{key(o)}: not complete"
         if not DATE.fullmatch(o.date) or o.date < OLDEST or o.date > date.today().isoformat():
             yield f"{key(o)}: date {o.date}"
-        if not o.source.startswith("skypilot-org/skypilot-catalog: catalogs/v"):
+        if len(o.source) < 10:
             yield f"{key(o)}: no source"
 
 
@@ -212,14 +214,19 @@ def test_every_check_finds_its_fault(case):
 
 def test_the_large_clouds_and_every_tpu_with_a_public_price_are_covered():
     assert set(LARGE) <= {o.cloud for o in OFFERS}
-    assert {o.chip_id for o in OFFERS if CHIPS[o.chip_id].family == "tpu"} == {"v2", "v3", "v4", "v5e", "v5p", "v6e"}
-    assert listed().offers_for("v7x") == () == listed().offers_for("v7x", spot=True)  # has no public price
-    assert {c.chip_id for c in COMMITMENTS} >= {"v4", "v5e", "v6e", "h100", "a100-80gb"}
+    assert {o.chip_id for o in OFFERS if CHIPS[o.chip_id].family == "tpu"} == {
+        *("v2", "v3", "v4", "v5e", "v5p", "v6e", "v7x")
+    }
+    assert {o.chip_id for o in OFFERS} >= {"gb200", "mi300x", "mi325x", "b300", "trainium2"}
+    assert {c.chip_id for c in COMMITMENTS} >= {"v4", "v5e", "v5p", "v6e", "v7x", "h100", "a100-80gb", "inferentia2"}
+    recent = {(c.chip_id, c.cloud) for c in COMMITMENTS if c.date >= "2026"}
+    assert recent >= {("h100", "gcp"), ("h100", "aws"), ("v5p", "gcp"), ("v7x", "gcp"), ("l4", "gcp")}
 
 
 def test_placeholders_and_far_away_regions_are_left_out():
     assert "mithril" not in {o.cloud for o in OFFERS}  # asks 8.00 for an instance of any chip
-    regions = Counter((chip, cloud) for chip, cloud, _ in {(o.chip_id, o.cloud, o.region) for o in OFFERS})
+    places = {(o.chip_id, o.cloud, o.region) for o in OFFERS if o.region != "any"}
+    regions = Counter((chip, cloud) for chip, cloud, _ in places)
     assert max(regions.values()) <= 4
 
 
@@ -243,3 +250,31 @@ def _squash(name):
     from chipwise.catalog.instances import squashed
 
     return squashed(name)
+
+
+def test_every_rule_of_a_fabric_is_sourced_and_dated_and_the_large_clouds_have_one_for_every_type():
+    for rule in joined_rules():
+        assert rule.reason and len(rule.source) > 10 and DATE.fullmatch(rule.date), rule
+    assert not [
+        o.instance for o in OFFERS if o.cloud in ("aws", "azure", "gcp", "lambda", "runpod") and o.joined == "unknown"
+    ]
+    assert {o.cloud for o in OFFERS if o.joined == "yes"} >= {"aws", "azure", "gcp", "oci", "nebius", "coreweave"}
+
+
+@pytest.mark.parametrize(
+    ("cloud", "instance", "known"),
+    [
+        ("aws", "p5en.48xlarge", "yes"),
+        ("aws", "p5.4xlarge", "no"),
+        ("azure", "Standard_ND96isr_H100_v5", "yes"),
+        ("azure", "Standard_ND96is_H100_v5", "no"),
+        ("gcp", "a3-megagpu-8g", "yes"),
+        ("gcp", "a3-highgpu-1g", "no"),
+        ("gcp", "v5litepod-256", "yes"),
+        ("seeweb", "ECS8GPU10", "unknown"),
+        ("nebius", "gpu-h100-sxm_8gpu-128vcpu-1600gb", "yes"),
+        ("nebius", "gpu-h100-sxm_1gpu-16vcpu-200gb", "no"),
+    ],
+)
+def test_a_type_is_joined_as_its_source_says(cloud, instance, known):
+    assert joined(cloud, instance) == known

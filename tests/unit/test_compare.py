@@ -37,7 +37,7 @@ def on(text, work=None, **terms):
 
 @pytest.fixture(scope="module")
 def several():
-    return on("h100,h200,b200,v5p,mi300x,v7x")
+    return on("h100,h200,b200,v5p,mi300x,gb300")
 
 
 def test_rows_are_ranked_by_cost_and_those_without_a_price_come_last(several):
@@ -48,7 +48,7 @@ def test_rows_are_ranked_by_cost_and_those_without_a_price_come_last(several):
 
 @pytest.mark.parametrize("objective", ["time", "energy"])
 def test_rows_are_ranked_by_the_objective(objective):
-    found = on("h100,b200,v5p,v7x", objective=objective)
+    found = on("h100,b200,v5p,gb300", objective=objective)
     values = [r.by(objective).value for r in found.rows]
     assert values == sorted(values) and found.pick is found.rows[0]
 
@@ -135,12 +135,17 @@ def test_a_budget_too_small_is_refused_with_the_least():
 
 
 def test_a_chip_without_a_price_cannot_be_budgeted():
-    found = on("h100,v7x", budget_usd=50_000)
-    assert [r.chip.id for r in found.refused] == ["v7x"] and "no public price" in found.refused[0].reason
+    found = on("h100,gb300", budget_usd=50_000)
+    assert [r.chip.id for r in found.refused] == ["gb300"] and "no public price" in found.refused[0].reason
+
+
+def test_a_chip_priced_as_single_nodes_alone_is_refused_in_words_within_a_budget():
+    found = on("h100,gh200", budget_usd=50_000)
+    assert [r.chip.id for r in found.refused] == ["gh200"] and "fast fabric" in found.refused[0].reason
 
 
 def test_without_any_price_there_is_no_pick_on_cost():
-    found = on("v7x,gb200")
+    found = on("mi355x,gb300")
     assert found.pick is None and found.words.pick.startswith("No pick on cost")
 
 

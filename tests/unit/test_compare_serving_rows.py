@@ -39,7 +39,7 @@ def on(text, work=None, **terms):
 
 @pytest.fixture(scope="module")
 def several():
-    return on("h100,h200,b200,l40s,v5e,v7x,t4")
+    return on("h100,h200,b200,l40s,v5e,gb300,t4")
 
 
 @pytest.mark.thorough
@@ -151,10 +151,10 @@ def test_rows_are_ranked_by_the_objective(objective):
 
 
 def test_a_budget_is_dollars_an_hour():
-    found = on("h100,b200,v7x", budget_usd=4.0)
-    assert all(r.ondemand.usd.value <= 4.0 for r in found.rows)
+    found = on("h100,h200,b200,gb300", budget_usd=5.8)
+    assert all(r.ondemand.usd.value <= 5.8 for r in found.rows)
     reasons = {r.chip.id: r.reason for r in found.refused}
-    assert "an hour" in reasons["b200"] and "no public price" in reasons["v7x"]
+    assert "an hour" in reasons["b200"] and "no public price" in reasons["gb300"]
 
 
 def test_only_an_offline_job_has_a_deadline():
@@ -201,7 +201,7 @@ def test_a_stack_runs_only_where_it_runs():
 
 
 def test_without_any_price_there_is_no_pick_on_cost():
-    found = on("v7x,gb200")
+    found = on("mi355x,gb300")
     assert found.pick is None and found.words.pick.startswith("No pick on cost")
 
 
@@ -220,7 +220,7 @@ def test_instances_of_one_chip_do_for_replicas_of_one_chip():
 
 
 def test_replicas_fill_the_instances_that_are_rented():
-    fleet = rent(CHIPS["b200"], 4, 3, today=DAY)
+    fleet = rent(CHIPS["h200"], 4, 3, today=DAY)
     assert fleet.accelerators.count == 16 and fleet.replicas == 4
 
 

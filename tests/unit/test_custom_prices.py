@@ -59,6 +59,7 @@ def test_a_line_becomes_an_offer_and_two_commitments_per_chip(tmp_path):
             "contract 4711",
             "",
             own=True,
+            joined="yes",
         ),
     )
     assert [(c.years, c.usd_per_chip_hour, c.ondemand_usd_per_chip_hour, c.own) for c in found.commitments] == [
@@ -91,7 +92,7 @@ def test_what_was_written_is_read_back(tmp_path):
     path.write_text(custom_prices_csv([row]), encoding="utf-8")
     found = read_custom_prices(path, today=DAY)
     assert found.offers == (
-        Offer("v5p", "gcp", "us-east5", "v5p-8", 4, None, 1.6, "2026-10-31", row.source, row.note, True),
+        Offer("v5p", "gcp", "us-east5", "v5p-8", 4, None, 1.6, "2026-10-31", row.source, row.note, True, "yes"),
     )
     assert found.commitments == (
         Commitment("v5p", "gcp", "us-east5", "v5p-8", 1, 2.95, None, "2026-10-31", row.source, row.note, True),

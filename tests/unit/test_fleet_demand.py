@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from datetime import date
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,7 @@ from chipwise.fleet.market import Buying, Stock, stock
 from chipwise.fleet.request import day
 from chipwise.fleet.service import monthly
 from chipwise.knowledge import Knowledge
+from chipwise.prices import PriceBook, listed
 
 TODAY = date(2026, 11, 15)
 ROOT = Path(__file__).parents[2]
@@ -208,8 +210,8 @@ def test_windows_of_whole_quarters_are_taken() -> None:
     assert found.calendar.count == 4
 
 
-def market(raw: dict[str, Any]) -> Stock:
-    return stock(Buying(demand_of(raw, today=TODAY), Knowledge(today=TODAY)))
+def market(raw: dict[str, Any], prices: PriceBook | None = None) -> Stock:
+    return stock(Buying(demand_of(raw, today=TODAY), Knowledge(prices=prices or listed(), today=TODAY)))
 
 
 def test_a_contract_that_ends_within_a_quarter_is_paid_to_its_end_but_not_planned_with() -> None:
@@ -260,7 +262,8 @@ def test_what_is_taken_for_granted_of_prices_leads_and_sites_is_said() -> None:
     raw = quarters()
     raw["candidates"] = [{"chip": "v6e", "clouds": ["gcp"], "terms": ["ondemand", "1y"], "lead": 4}]
     raw["existing"] = [{"contract": "mine", "chip": "h100", "chips": 8, "usd_chip_hour": 0}]
-    found = market(raw)
+    east = tuple(c for c in listed().commitments if c.region == "us-east5")
+    found = market(raw, replace(listed(), commitments=east))
     (near,) = (s for s in found.supplies if s.pricing == "year1" and "v6e" in s.id)
     assert found.origins[near.id].region != found.pools[near.pool].region
     assert found.said == [

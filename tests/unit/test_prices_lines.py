@@ -1,5 +1,7 @@
 """Price lists: every offer with its prices side by side, cheapest first."""
 
+from dataclasses import replace
+
 import pytest
 
 from chipwise.catalog import Commitment, Offer
@@ -67,10 +69,16 @@ def test_a_commitment_without_an_offer_has_a_line_of_its_own():
     assert alone.date == "2025-03-03" and alone.cheapest == 1.0
 
 
-def test_clouds_and_regions_filter():
-    offers = offer(), offer(cloud="aws"), offer(region="r2")
-    assert {line.cloud for line in lines(*offers, clouds=["aws"])} == {"aws"}
-    assert {line.region for line in lines(*offers, regions=["r2"])} == {"r2"}
+def test_of_equal_prices_the_newest_stands_first():
+    found = lines(
+        offer(), replace(offer(region="r2"), date="2026-09-21"), replace(offer(region="r0"), date="2026-08-01")
+    )
+    assert [line.region for line in found] == ["r2", "r1", "r0"]
+
+
+def test_a_spot_price_may_be_of_another_day():
+    (line,) = lines(replace(offer(spot=0.5), spot_date="2026-07-01"))
+    assert (line.ondemand.date, line.spot.date) == ("2026-08-21", "2026-07-01")
 
 
 def test_the_cheapest_of_each_cloud_is_one_line_a_chip_and_cloud():
@@ -85,8 +93,9 @@ def test_every_price_of_the_catalog_is_in_its_list(terms):
     assert found and all(line.on(terms) is not None for line in found)
     for chip in chips:
         prices = [line.on(terms).usd_per_chip_hour for line in found if line.chip_id == chip]
-        assert prices == sorted(prices)
+        assert [round(usd, 6) for usd in prices] == sorted(round(usd, 6) for usd in prices)
         if terms in ("ondemand", "spot"):
-            assert prices == [o.price(terms == "spot") for o in listed().offers_for(chip, terms == "spot")]
+            every = [o.price(terms == "spot") for o in listed().offers_for(chip, terms == "spot")]
+            assert sorted(prices) == sorted(every)
         else:
             assert {c.usd_per_chip_hour for c in listed().commitments_for(chip, int(terms[0]))} <= set(prices)

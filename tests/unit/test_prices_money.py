@@ -1,5 +1,6 @@
 """Prices: which offer is taken, how old it may be, and what a run costs at it."""
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from chipwise.catalog import load
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import chip_hours, is_stale, listed, price_of, quote, run_cost
-from chipwise.prices.money import fitting
+from chipwise.prices.fit import fitting
 
 CHIPS = load().chips
 DAY = date(2026, 9, 1)
@@ -27,11 +28,8 @@ def test_the_interval_of_a_quote_is_that_of_the_duration():
 @pytest.mark.parametrize("chip", ["h100", "b200", "v5e", "a100-80gb"])
 def test_a_price_names_an_offer_of_the_catalog(chip, spot):
     got = price_of(CHIPS[chip], 64, spot, DAY)
-    assert (
-        got.offer in listed().offers_for(chip, spot)
-        and got.usd_per_chip_hour == got.offer.price(spot)
-        and got.spot == spot
-    )
+    offers = [(o.cloud, o.region, o.price(spot)) for o in listed().offers_for(chip, spot)]
+    assert (got.offer.cloud, got.offer.region, got.usd_per_chip_hour) in offers and got.spot == spot
 
 
 def test_large_runs_are_priced_by_whole_hosts():
@@ -41,7 +39,9 @@ def test_large_runs_are_priced_by_whole_hosts():
 
 
 def test_a_chip_listed_only_in_small_instances_says_so():
-    got = price_of(CHIPS["h100-nvl"], 64, spot=True, today=DAY)
+    azure = listed().offers_for("h100-nvl", clouds=["azure"])
+    small = replace(listed(), offers=tuple(replace(o, joined="yes") for o in azure))
+    got = price_of(CHIPS["h100-nvl"], 64, today=DAY, book=small)
     assert got.offer.chips < 8 and "fewer than 8 chips" in got.note
 
 
@@ -52,6 +52,7 @@ def test_old_price_lists_count_only_where_nothing_newer_is():
         if got and is_stale(got.offer.date, date.fromisoformat(newest)):
             host = min(64, chip.fabric.host_chips)
             rivals = [o for o in listed().offers_for(chip.id) if o.chips >= host or got.note]
+            rivals = [o for o in rivals if o.joined == "yes"]
             assert all(is_stale(o.date, date.fromisoformat(newest)) for o in rivals), chip.id
 
 
@@ -63,7 +64,7 @@ def test_a_price_older_than_ninety_days_is_marked():
 
 
 def test_a_chip_nobody_lists_has_no_quote():
-    assert quote(CHIPS["v7x"], 64, Estimate(1, 1, 1, "modelled")) is None
+    assert quote(CHIPS["mi355x"], 64, Estimate(1, 1, 1, "modelled")) is None
 
 
 def test_a_single_node_offer_does_not_price_a_run_over_many():

@@ -31,6 +31,7 @@ VERBS = (
     "chips",
     "models",
     "prices",
+    "update_prices",
 )
 TYPES = ("Knowledge", "Estimate")
 ERRORS = (

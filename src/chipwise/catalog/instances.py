@@ -9,6 +9,7 @@ from functools import cache
 from types import MappingProxyType
 
 from chipwise.catalog.files import rows
+from chipwise.catalog.offers import ANY
 
 N1 = "n1-"  # Google's hosts that accelerators are attached to, at a price of their own
 
@@ -34,7 +35,7 @@ def instances() -> Mapping[tuple[str, str], Instance]:
     """
     by_name: dict[tuple[str, str], Instance] = {}
     for row in (*rows("instances.csv"), *rows("offers.csv")):
-        if not row["instance"].startswith("("):
+        if not row["instance"].startswith("(") and row["instance"] != ANY:
             instance = Instance(
                 row["cloud"], row["instance"], row["chip"], float(row["chips"]), row["source"], row["date"]
             )

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.catalog.joined import Joined, joined
+
+ANY = "any"  # the instance of a price for every size
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -21,6 +25,12 @@ class Offer:
     source: str
     note: str = ""
     own: bool = False  # a company's own price, not a list price
+    joined: Joined = "unknown"  # whether a fast fabric joins several of these instances
+    spot_date: str = ""  # the age of the spot price where it is another
+
+    def dated(self, spot: bool = False) -> str:
+        """The date of the price."""
+        return self.spot_date or self.date if spot else self.date
 
     def price(self, spot: bool = False) -> float | None:
         """US dollars per chip-hour."""
@@ -62,6 +72,8 @@ def offer_from_row(row: dict[str, str]) -> Offer:
         chips=chips,
         ondemand_usd_per_chip_hour=float(row["ondemand_usd_h"]) / chips if row["ondemand_usd_h"] else None,
         spot_usd_per_chip_hour=float(row["spot_usd_h"]) / chips if row["spot_usd_h"] else None,
+        joined=joined(row["cloud"], row["instance"]),
+        spot_date=row.get("spot_date") or "",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from chipwise.cli.completion import complete_chips
 from chipwise.cli.declare import argument
-from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJsonCsv
+from chipwise.cli.options import NO_PRICE_FLAGS, OutFile, PriceFlags, TableJsonCsv, with_price_flags
 
 EXAMPLES = """\b
 Examples:
@@ -17,10 +17,10 @@ Examples:
 """
 
 
+@with_price_flags
 def chips(
     name: Annotated[str | None, argument("[CHIP]", "Show everything about one chip.", complete_chips)] = None,
-    prices: PricesOpt = None,
-    fx: FxOpt = None,
+    offers: PriceFlags = NO_PRICE_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -32,4 +32,4 @@ def chips(
     from chipwise.knowledge import Knowledge
     from chipwise.present.output import show
 
-    show(api.chips(name, knowledge=Knowledge.default(prices, fx)), output, out)
+    show(api.chips(name, knowledge=Knowledge.default(**offers)), output, out)

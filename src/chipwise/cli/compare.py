@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chipwise.cli.options import (
     NO_FLAGS,
+    NO_PRICE_FLAGS,
     BudgetOpt,
     ByOpt,
     ChipsOpt,
@@ -11,12 +12,12 @@ from chipwise.cli.options import (
     DeadlineOpt,
     EvidenceOpt,
     Flags,
-    FxOpt,
     OutFile,
-    PricesOpt,
+    PriceFlags,
     TableJsonCsv,
     WorkloadArg,
     with_any_flags,
+    with_price_flags,
 )
 from chipwise.verbs import defaults
 
@@ -32,6 +33,7 @@ Examples:
 
 
 @with_any_flags
+@with_price_flags
 def compare(
     workload: WorkloadArg,
     on: ComparedOpt = None,
@@ -41,8 +43,7 @@ def compare(
     by: ByOpt = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
-    prices: PricesOpt = None,
-    fx: FxOpt = None,
+    offers: PriceFlags = NO_PRICE_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -58,7 +59,7 @@ def compare(
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
-    known = Knowledge.default(prices, fx)
+    known = Knowledge.default(**offers)
     work = read_any(workload, flags)
     with progress("comparing") as shown:
         comparison = api.compare(

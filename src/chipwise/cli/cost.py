@@ -5,23 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from chipwise.cli.completion import complete_chips, complete_clouds, complete_offers, complete_regions, one_of
+from chipwise.cli.completion import complete_chips, complete_offers, one_of
 from chipwise.cli.declare import option
 from chipwise.cli.options import (
     NO_FLAGS,
+    NO_PRICE_FLAGS,
     BillFormat,
     BudgetOpt,
     EvidenceOpt,
     Flags,
     FrameworkOpt,
-    FxOpt,
     OutFile,
-    PricesOpt,
+    PriceFlags,
     SetOpt,
     SiteOpt,
     UtilizationOpt,
     WorkloadArg,
     with_any_flags,
+    with_price_flags,
 )
 from chipwise.verbs import defaults
 
@@ -37,6 +38,7 @@ Examples:
 
 
 @with_any_flags
+@with_price_flags
 def cost(
     workload: WorkloadArg,
     on: Annotated[str, option("--on", "LIST", "Chips, with or without counts: h100:512,v5p:512.", complete_chips)],
@@ -59,8 +61,6 @@ def cost(
     offer: Annotated[
         str | None, option("--offer", "NAME", "This offer alone: cloud/region/instance.", complete_offers)
     ] = None,
-    cloud: Annotated[str | None, option("--cloud", "NAME", "Offers of this cloud alone.", complete_clouds)] = None,
-    region: Annotated[str | None, option("--region", "NAME", "Offers in this region alone.", complete_regions)] = None,
     utilization: UtilizationOpt = None,
     years: Annotated[float, option("--years", "N", "Years that servers are owned.")] = defaults.YEARS,
     site: SiteOpt = None,
@@ -87,8 +87,7 @@ def cost(
     seed: Annotated[int, option("--seed", "N", "Of the draws.")] = 0,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
-    prices: PricesOpt = None,
-    fx: FxOpt = None,
+    offers: PriceFlags = NO_PRICE_FLAGS,
     output: BillFormat = "table",
     out: OutFile = None,
 ) -> None:
@@ -105,7 +104,8 @@ def cost(
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
-    known = Knowledge.default(prices, fx, assumptions, seed=seed)
+    places = {"cloud": None, "region": None}  # `cost` itself narrows those: they can't stand beside an offer
+    known = Knowledge.default(assumptions=assumptions, seed=seed, **{**offers, **places})
     work = read_any(workload, flags)
     with progress("costing") as shown:
         costs = api.cost(
@@ -116,8 +116,8 @@ def cost(
             budget=budget,
             pricing=pricing,
             offer=offer,
-            cloud=cloud,
-            region=region,
+            cloud=offers["cloud"],
+            region=offers["region"],
             utilization=utilization,
             years=years,
             site=site,

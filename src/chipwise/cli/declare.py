@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from chipwise.cli.completion import one_of
 from chipwise.errors import InputError
@@ -34,7 +35,7 @@ def output_format(help: str, *names: str) -> Any:
     return typer.Option("-o", "--output", metavar="FORMAT", help=help, autocompletion=one_of(*names), callback=known)
 
 
-def group(name: str, help: str, examples: str) -> typer.Typer:
+def group(name: str, help: str, examples: str, cls: type[TyperGroup] | None = None) -> typer.Typer:
     """A verb with verbs of its own, as plain text without rich's panels and tracebacks."""
     app = typer.Typer(
         name=name,
@@ -42,6 +43,7 @@ def group(name: str, help: str, examples: str) -> typer.Typer:
         epilog=examples,
         rich_markup_mode=None,
         no_args_is_help=False,
+        cls=cls,
         pretty_exceptions_enable=False,
     )
     app.callback()(lambda: None)  # with it, a group of a single verb stays a group

@@ -9,7 +9,7 @@ import typer
 
 from chipwise.cli.completion import complete_yaml
 from chipwise.cli.declare import argument, group, option
-from chipwise.cli.options import BillFormat, FxOpt, OutFile, PricesOpt
+from chipwise.cli.options import NO_PRICE_FLAGS, BillFormat, OutFile, PriceFlags, with_price_flags
 from chipwise.verbs import defaults
 
 EXAMPLES = """\b
@@ -29,6 +29,7 @@ app = group("fleet", "Plan what to rent and buy over time.", EXAMPLES)
 
 
 @app.command("plan", epilog=PLAN_EXAMPLES)
+@with_price_flags
 def plan(
     demand: Annotated[
         Path, argument("DEMAND", "A demand file (YAML): workloads over time, offers, limits.", complete_yaml)
@@ -50,8 +51,7 @@ def plan(
         ),
     ] = True,
     plot: Annotated[Path | None, option("--plot", "FILE", "Draw chips and dollars over time, as .svg or .png.")] = None,
-    prices: PricesOpt = None,
-    fx: FxOpt = None,
+    offers: PriceFlags = NO_PRICE_FLAGS,
     output: BillFormat = "table",
     out: OutFile = None,
 ) -> None:
@@ -70,7 +70,7 @@ def plan(
 
     if plot is not None:
         plots.ready(plot)
-    known = Knowledge.default(prices, fx)
+    known = Knowledge.default(**offers)
     with progress("fleet plan") as line:
         fleet = api.plan_fleet(
             demand,

@@ -11,7 +11,9 @@ from typing import Annotated, Any, NamedTuple
 from chipwise.cli.completion import (
     complete_assumptions,
     complete_chips,
+    complete_clouds,
     complete_models,
+    complete_regions,
     complete_sites,
     complete_stacks,
     complete_workloads,
@@ -41,6 +43,26 @@ PricesOpt = Annotated[
 ]
 FxOpt = Annotated[
     list[str] | None, option("--fx", "CODE=USD", "US dollars for one unit of a currency in your prices: EUR=1.08.")
+]
+PriceOpt = Annotated[
+    list[str] | None,
+    option(
+        "--price", "CHIP=USD", "A chip-hour on demand, in place of its offers: v7x=12.0; repeatable.", complete_chips
+    ),
+]
+CloudOpt = Annotated[str | None, option("--cloud", "LIST", "Offers of these clouds alone: gcp,aws.", complete_clouds)]
+RegionOpt = Annotated[
+    str | None, option("--region", "LIST", "Offers in these regions alone: us-central1,us-east-1.", complete_regions)
+]
+MaxAgeOpt = Annotated[str | None, option("--max-age", "TIME", "Offers no older than this: 90d.")]
+FabricOpt = Annotated[
+    str | None,
+    option(
+        "--fabric",
+        "WHICH",
+        "Above one instance: known, offers known to be joined by a fast fabric; any, also those not known.",
+        one_of("known", "any"),
+    ),
 ]
 ComparedOpt = Annotated[
     str | None,
@@ -90,6 +112,17 @@ TableJson = Annotated[str, output_format("table or json.", "table", "json")]
 
 Flags = Mapping[str, str | None]
 NO_FLAGS: Flags = {}
+PriceFlags = Mapping[str, Any]  # what `Knowledge.default` takes of prices
+NO_PRICE_FLAGS: PriceFlags = {}
+PRICE_FLAGS: Mapping[str, Any] = {
+    "cloud": CloudOpt,
+    "region": RegionOpt,
+    "max_age": MaxAgeOpt,
+    "fabric": FabricOpt,
+    "price": PriceOpt,
+    "prices": PricesOpt,
+    "fx": FxOpt,
+}
 
 
 class Flag(NamedTuple):
@@ -162,23 +195,34 @@ def with_any_flags(verb: Callable[..., None]) -> Callable[..., None]:
     return _with(ANY_FLAGS, verb)
 
 
+def with_price_flags(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with the options of `PRICE_FLAGS` where it has the parameter `offers`, which gets their values."""
+    return _expanded(PRICE_FLAGS, "offers", verb)
+
+
 def _with(table: Mapping[str, Flag], verb: Callable[..., None]) -> Callable[..., None]:
+    annotations = {
+        name: Annotated[str | None, option(f"--{name.replace('_', '-')}", *flag)] for name, flag in table.items()
+    }
+    return _expanded(annotations, "flags", verb)
+
+
+def _expanded(annotations: Mapping[str, Any], into: str, verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with options where it has one parameter, which gets their values by name."""
     own = inspect.signature(verb, eval_str=True)
     keyword = inspect.Parameter.KEYWORD_ONLY
     options = [
-        inspect.Parameter(
-            name, keyword, default=None, annotation=Annotated[str | None, option(f"--{name.replace('_', '-')}", *flag)]
-        )
-        for name, flag in table.items()
+        inspect.Parameter(name, keyword, default=None, annotation=annotation)
+        for name, annotation in annotations.items()
     ]
     every: list[inspect.Parameter] = []
     for parameter in own.parameters.values():
-        every += options if parameter.name == "flags" else [parameter.replace(kind=keyword)]
+        every += options if parameter.name == into else [parameter.replace(kind=keyword)]
 
     @wraps(verb)
     def called(**values: Any) -> None:
-        flags = {name: values.pop(name) for name in table}
-        verb(**values, flags=flags)
+        given = {name: values.pop(name) for name in annotations}
+        verb(**values, **{into: given})
 
     called.__signature__ = own.replace(parameters=every)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in every}

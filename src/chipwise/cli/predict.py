@@ -10,13 +10,14 @@ from chipwise.cli.completion import complete_chips
 from chipwise.cli.declare import option
 from chipwise.cli.options import (
     NO_FLAGS,
+    NO_PRICE_FLAGS,
     EvidenceOpt,
     Flags,
-    FxOpt,
     OutFile,
-    PricesOpt,
+    PriceFlags,
     TableJson,
     WorkloadArg,
+    with_price_flags,
     with_workload_flags,
 )
 from chipwise.verbs import defaults
@@ -32,6 +33,7 @@ Examples:
 
 
 @with_workload_flags
+@with_price_flags
 def predict(
     workload: WorkloadArg,
     on: Annotated[str, option("--on", "CHIPS", "Chips and how many: h100:64, v5e:8x8, v5p-128.", complete_chips)],
@@ -41,8 +43,7 @@ def predict(
     explain: Annotated[bool, typer.Option("--explain", help="Show how the number comes about.")] = False,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
-    prices: PricesOpt = None,
-    fx: FxOpt = None,
+    offers: PriceFlags = NO_PRICE_FLAGS,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -57,7 +58,7 @@ def predict(
     from chipwise.present.progress import stages
     from chipwise.workload.read import read_workload
 
-    known = Knowledge.default(prices, fx)
+    known = Knowledge.default(**offers)
     work = read_workload(workload, flags)
     with stages(f"compiling for {on}") as stage:
         prediction = api.predict(work, on, layout=layout, evidence=evidence, knowledge=known, stage=stage)

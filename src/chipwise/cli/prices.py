@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from chipwise.cli.completion import complete_chips, complete_clouds, complete_regions, one_of
-from chipwise.cli.declare import group, option
-from chipwise.cli.options import FxOpt, OutFile, PricesOpt, TableJson, TableJsonCsv
+from chipwise.cli.completion import complete_chips, complete_clouds, one_of
+from chipwise.cli.declare import argument, group, option
+from chipwise.cli.options import NO_PRICE_FLAGS, FxOpt, OutFile, PriceFlags, TableJson, TableJsonCsv, with_price_flags
 
 if TYPE_CHECKING:
     from chipwise.prices.imported import Imported
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   chipwise prices
-  chipwise prices --on v5p,h100
+  chipwise prices h100
+  chipwise prices --on v5p,h100 --all
   chipwise prices --on h100 --cloud gcp,aws --pricing spot
+  chipwise prices --on h200 --fabric known --max-age 120d
   chipwise prices --on v6e --prices own.csv -o csv --out v6e.csv
+  chipwise prices update
   chipwise prices import skypilot catalogs/v8/gcp/vms.csv --out own.csv
   chipwise prices import focus billing.csv --years 1 --out own.csv
 """
@@ -39,9 +43,25 @@ Examples:
   chipwise prices import focus examples/prices/focus-aws.csv --years 1 --out own.csv
   chipwise prices import focus billing-*.csv.gz --years 3 --fx EUR=1.08 --out own.csv
 """
+UPDATE_EXAMPLES = """\b
+Examples:
+  chipwise prices update examples/prices/skypilot
+  chipwise prices update examples/prices/skypilot/lambda/vms.csv --date 2026-08-21
+"""
 TERMS = ("ondemand", "spot", "1y", "3y")
 
-app = group("prices", "List prices per chip-hour, and read your own.", EXAMPLES)
+
+class ChipsOrVerb(TyperGroup):
+    """Verbs of prices, and before them chips by name: ``prices h100`` is ``prices --on h100``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take a first word that is no verb as the chips asked about."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            args = ["--on", *args]
+        return super().parse_args(ctx, args)
+
+
+app = group("prices", "List prices per chip-hour, and update them or read your own.", EXAMPLES, ChipsOrVerb)
 importing = group("import", "Make a file of own prices from another.", IMPORT_EXAMPLES)
 app.add_typer(importing, name="import")
 
@@ -50,15 +70,11 @@ OwnFile = Annotated[Path, option("--out", "FILE", "The file of own prices to wri
 
 
 @app.callback(invoke_without_command=True)
+@with_price_flags
 def prices(
     context: typer.Context,
     on: Annotated[
-        str | None,
-        option("--on", "LIST", "Chips, such as v5p,h100. Default: all, the cheapest of each cloud.", complete_chips),
-    ] = None,
-    cloud: Annotated[str | None, option("--cloud", "LIST", "Only these clouds: gcp,aws.", complete_clouds)] = None,
-    region: Annotated[
-        str | None, option("--region", "LIST", "Only these regions: us-central1,us-east-1.", complete_regions)
+        str | None, option("--on", "LIST", "Chips, such as v5p,h100; `prices h100` is the same.", complete_chips)
     ] = None,
     pricing: Annotated[
         str | None,
@@ -70,14 +86,14 @@ def prices(
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every offer, not the cheapest of each cloud.")] = False,
-    prices: PricesOpt = None,
-    fx: FxOpt = None,
+    offers: PriceFlags = NO_PRICE_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
     """List offers per chip-hour: on demand, spot, committed for one and three years.
 
-    Cheapest first, each with its age; * marks prices older than 90 days.
+    The cheapest of each cloud first, each with its age; * marks prices older than 90 days. With --fabric known only
+    offers known to be joined by a fast fabric.
     """
     from chipwise import api
     from chipwise.errors import InputError
@@ -85,15 +101,43 @@ def prices(
     from chipwise.present.output import show
 
     if context.invoked_subcommand is not None:
-        given = {"--on": on, "--cloud": cloud, "--region": region, "--pricing": pricing, "--prices": prices, "--fx": fx}
-        for flag, value in given.items():
+        given = {"on": on, "pricing": pricing, **offers}
+        for name, value in given.items():
             if value:
-                raise InputError(flag, str(value), f"nothing before {context.invoked_subcommand}")
+                raise InputError(
+                    f"--{name.replace('_', '-')}", str(value), f"nothing before {context.invoked_subcommand}"
+                )
         return
-    offers = api.prices(
-        on, cloud=cloud, region=region, pricing=pricing, every=every, knowledge=Knowledge.default(prices, fx)
-    )
-    show(offers, output, out)
+    known = Knowledge.default(**offers)
+    show(api.prices(on, pricing=pricing, every=every, fabric=offers["fabric"], knowledge=known), output, out)
+
+
+@app.command("update", epilog=UPDATE_EXAMPLES)
+def update(
+    source: Annotated[
+        str, argument("[URL|FOLDER|FILE]", "Where from. Default: the public SkyPilot catalog.", show_default=False)
+    ] = "",
+    cloud: Annotated[
+        str, option("--cloud", "NAME", "This cloud alone; the cloud of a file.", complete_clouds, show_default=False)
+    ] = "",
+    dated: Annotated[
+        str, option("--date", "DATE", "The day of the prices, where the source says none.", show_default=False)
+    ] = "",
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Fetch newer list prices, and use them from now on.
+
+    The public SkyPilot catalog, another address, a checkout or a file of it. Checked like the list shipped; the list
+    before is kept beside the new one in your data folder ($CHIPWISE_DATA); what changed is listed by chip.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+    from chipwise.present.progress import progress
+
+    with progress("prices update") as line:
+        made = api.update_prices(source, cloud=cloud or None, date=dated or None, progress=line.say)
+    show(made, output, out)
 
 
 @importing.command("skypilot", epilog=SKYPILOT_EXAMPLES)

@@ -9,6 +9,7 @@ from chipwise.cli.completion import complete_workloads
 from chipwise.cli.declare import argument, option
 from chipwise.cli.options import (
     NO_FLAGS,
+    NO_PRICE_FLAGS,
     BudgetOpt,
     ByOpt,
     ChipsOpt,
@@ -17,12 +18,12 @@ from chipwise.cli.options import (
     EvidenceOpt,
     Flags,
     FrameworkOpt,
-    FxOpt,
-    PricesOpt,
+    PriceFlags,
     SetOpt,
     SiteOpt,
     UtilizationOpt,
     with_any_flags,
+    with_price_flags,
 )
 from chipwise.verbs import defaults
 
@@ -36,6 +37,7 @@ Examples:
 
 
 @with_any_flags
+@with_price_flags
 def report(
     workload: Annotated[
         str,
@@ -61,8 +63,7 @@ def report(
     ] = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
-    prices: PricesOpt = None,
-    fx: FxOpt = None,
+    offers: PriceFlags = NO_PRICE_FLAGS,
 ) -> None:
     """Write a report: the decision on one page, then all it rests on.
 
@@ -82,7 +83,7 @@ def report(
     ready(out)
     if is_demand(workload):
         refuse_beside_demand(flags)
-    known = Knowledge.default(prices, fx, assumptions)
+    known = Knowledge.default(assumptions=assumptions, **offers)
     with progress("report") as line:
         made = api.report(
             Path(workload) if is_demand(workload) else read_any(workload, flags),

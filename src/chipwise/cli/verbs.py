@@ -16,7 +16,7 @@ PANELS: dict[str, dict[str, str]] = {
     "Decide": {
         "chips": "List the chips known, or show everything about one.",
         "models": "List the models known by name.",
-        "prices": "List prices per chip-hour, and read your own.",
+        "prices": "List prices per chip-hour, and update them or read your own.",
         "predict": "Predict one workload on one set of chips.",
         "layouts": "Search every legal way to split the work over chips.",
         "compare": "Compare chips on a workload, and say what to pick.",

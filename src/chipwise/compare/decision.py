@@ -83,15 +83,16 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class DecisionSummary:
-    """Three sentences: what to pick, why, and what would flip it."""
+    """Sentences: what to pick, why, what would flip it, and who sells it at which prices ("" without a price)."""
 
     pick: str
     why: str
     flip: str
+    sellers: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"pick": self.pick, "why": self.why, "flip": self.flip}
+        return {"pick": self.pick, "why": self.why, "flip": self.flip, "sellers": self.sellers}
 
 
 def rank(row: Row, objective: str) -> tuple[bool, float, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.compare import columns as declared
 from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
-from chipwise.compare.decision import Refused
+from chipwise.compare.decision import DecisionSummary, Refused
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
 from chipwise.present.columns import record as row_record
@@ -72,11 +72,16 @@ def blocks(c: Any) -> list[Block]:
     return [
         Text(f"{c.workload.name}: {head}; by {c.terms.objective}"),
         ranked(c),
-        *(Text(line, i == 0) for i, line in enumerate(("Decision", c.words.pick, c.words.why, c.words.flip))),
+        *(Text(line, i == 0) for i, line in enumerate(("Decision", *decision_lines(c.words)))),
         *section("Refused", refusals(c.refused)),
         *section("What decides this workload", criteria(c)),
         *section("Assumptions", c.assumptions),
     ]
+
+
+def decision_lines(words: DecisionSummary) -> list[str]:
+    """The sentences of a decision."""
+    return [line for line in (words.pick, words.why, words.sellers, words.flip) if line]
 
 
 def ranked(c: AnyComparison, numbered: bool = True, **options: Any) -> Table:

@@ -12,12 +12,13 @@ import numpy as np
 from chipwise.catalog import Accelerators, Chip, Commitment, Offer, instances
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, region_site
 from chipwise.catalog.instances import squashed
+from chipwise.catalog.joined import joined
 from chipwise.compare.serving.fleet import rent as fleet_of
 from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.training.row import TrainingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
 from chipwise.cost.case import Case, of_service, of_training
-from chipwise.cost.commitment import BreakEven, break_even, checked
+from chipwise.cost.commitment import break_evens, checked, left_out
 from chipwise.cost.migration import Migration, Program, migration
 from chipwise.cost.onprem import checked_years, owned
 from chipwise.cost.sampling import DRAWS, checked_draws, drawn, generator, medians, spread, tornado
@@ -38,8 +39,9 @@ from chipwise.cost.statement import (
 )
 from chipwise.errors import Refusal
 from chipwise.knowledge import Knowledge
-from chipwise.prices import Price, PriceBook, age_in_days, price_of
-from chipwise.prices.money import ALONE, fitting, paid_chips
+from chipwise.prices import Price, PriceBook, age_in_days, price_of, why_no_price
+from chipwise.prices.commitments import commitments_that_count
+from chipwise.prices.fit import ALONE, fitting, paid_chips
 from chipwise.units import HOUR, format_seconds
 
 YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
@@ -97,6 +99,7 @@ def state_cost(row: TrainingRow | ServingRow, assumptions: CostAssumptions) -> S
         for deal in offered
         if deal.owned is None and deal.chips > case.chips
     ]
+    wanted = {pricing: years for pricing, years in YEARS.items() if pricing in assumptions.pricing}
     return Statement(
         workload,
         row.accelerators,
@@ -106,11 +109,11 @@ def state_cost(row: TrainingRow | ServingRow, assumptions: CostAssumptions) -> S
         case.because,
         options,
         tuple(sorted(missing, key=lambda m: PRICING_MODELS.index(m.pricing))),
-        _commitments(chip, case.chips, assumptions),
+        break_evens(chip, case.chips, assumptions.knowledge),
         _purchase(chip, case, offered, assumptions),
         effort,
         tuple(sorted(used.values(), key=lambda a: a.name)),
-        (*case.notes, *spare, *_notes(case, assumptions)),
+        (*case.notes, *spare, *left_out(chip, wanted, assumptions.knowledge), *_notes(case, assumptions)),
         assumptions.knowledge.today,
         assumptions.draws,
         assumptions.knowledge.seed,
@@ -138,14 +141,17 @@ def _deal(pricing: str, row: TrainingRow | ServingRow, case: Case, assumptions: 
         )
         return Deal(pricing, said, mine.chips, float(mine.servers), assumptions.site, mine)
     if pricing in YEARS:
-        found = assumptions.knowledge.prices.commitments_for(chip.id, YEARS[pricing])
-        if not found:
-            raise Refusal(f"no commitment of {pricing} for {chip.id} in {assumptions.knowledge.prices.origin}")
+        known = assumptions.knowledge
+        commitments = commitments_that_count(known.prices, chip, YEARS[pricing], known.today)
+        if not commitments.counted:
+            others = f" (left out: {'; '.join(commitments.left_out)})" if commitments.left_out else ""
+            raise Refusal(f"no commitment of {pricing} for {chip.id} in {known.prices.origin}{others}")
+        sources = [committed(c, known.today, known.prices) for c in commitments.counted]
+        joinable = [said for said in sources if _can_hold(said, case.replica_chips)]
+        if not joinable:
+            raise Refusal(f"every commitment of {pricing} for {chip.id} is for instances that no fast fabric joins")
         source, many = min(
-            (
-                (said, paid_chips(chip, chips, said.chips))
-                for said in (committed(c, assumptions.knowledge.today, assumptions.knowledge.prices) for c in found)
-            ),
+            ((said, paid_chips(chip, chips, said.chips)) for said in joinable),
             key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_per_chip_hour * each[1]),
         )
         return Deal(
@@ -157,10 +163,7 @@ def _deal(pricing: str, row: TrainingRow | ServingRow, case: Case, assumptions: 
         )
     price, many = _price(pricing, row, assumptions)
     if price is None:
-        what = f"{'spot' if pricing == SPOT else 'public'} price"
-        if assumptions.knowledge.prices.offers_for(chip.id, pricing == SPOT):
-            raise Refusal(f"every {what} of {chip.id} is for single nodes, which no network joins to {chips} chips")
-        raise Refusal(f"{chip.id} has no {what} in {assumptions.knowledge.prices.origin}")
+        raise Refusal(why_no_price(chip, chips, pricing == SPOT, assumptions.knowledge.prices))
     o = price.offer
     return Deal(pricing, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
 
@@ -202,7 +205,15 @@ def _of_replicas(pricing: str, row: ServingRow, assumptions: CostAssumptions) ->
 def _of_instances(pricing: str, acc: Accelerators, assumptions: CostAssumptions) -> tuple[Price | None, int]:
     """The instances that hold these chips for least, on demand or on spot where that is cheaper."""
     prices = [
-        price_of(acc.chip, acc.count, spot, assumptions.knowledge.today, assumptions.knowledge.prices, True)
+        price_of(
+            acc.chip,
+            acc.count,
+            spot,
+            assumptions.knowledge.today,
+            assumptions.knowledge.prices,
+            True,
+            acc.count // acc.slices,
+        )
         for spot in (False, True)
     ]
     (now, now_chips), (spot, spot_chips) = (
@@ -226,16 +237,15 @@ def _instances(row: TrainingRow | ServingRow, chips: int, each: float) -> float:
 def rented(price: Price) -> Source:
     """Where a price comes from."""
     o = price.offer
-    note = "; ".join(part for part in (price.note, o.note) if part)
     return Source(
         o.cloud,
         o.region,
         o.instance,
         price.usd_per_chip_hour,
-        o.date,
+        o.dated(price.spot),
         o.source,
         price.age_days,
-        note,
+        price.caveat,
         o.ondemand_usd_per_chip_hour,
         o.chips,
         o.own,
@@ -259,6 +269,11 @@ def committed(c: Commitment, today: date, book: PriceBook) -> Source:
         known.chips if known else next(mine, 1.0),
         c.own,
     )
+
+
+def _can_hold(source: Source, chips: int) -> bool:
+    """Whether instances of a commitment hold chips that work together: one does, or none is known to stand alone."""
+    return source.own or chips <= source.chips or joined(source.cloud, source.instance) != "no"
 
 
 def _use(case: Case, assumptions: CostAssumptions, know: Economics) -> float:
@@ -330,30 +345,6 @@ def _kwh(case: Case, deal: Deal, chip_hours: float, know: Economics) -> float:
     return chip_hours * used * case.watts(know) / 1e3 * deal.site.pue.value
 
 
-def _commitments(chip: Chip, chips: int, assumptions: CostAssumptions) -> tuple[BreakEven, ...]:
-    """Every commitment for the chip against the price on demand of its source, else the cheapest that fits."""
-    now = price_of(chip, chips, False, assumptions.knowledge.today, assumptions.knowledge.prices)
-    out = []
-    for years in sorted(YEARS.values()):
-        for c in assumptions.knowledge.prices.commitments_for(chip.id, years):
-            if c.ondemand_usd_per_chip_hour is not None:
-                usd, against = c.ondemand_usd_per_chip_hour, f"{c.cloud} on {c.date}"
-            elif now is not None:
-                usd, against = now.usd_per_chip_hour, f"{now.offer.cloud} {now.offer.region} on {now.offer.date}"
-            else:
-                continue
-            out.append(
-                BreakEven(
-                    c,
-                    usd,
-                    against,
-                    break_even(c.usd_per_chip_hour, usd),
-                    age_in_days(c.date, assumptions.knowledge.today),
-                )
-            )
-    return tuple(out)
-
-
 def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], assumptions: CostAssumptions) -> Purchase | None:
     """Owning over the share of hours used, and against the cheapest of every cloud; None where none is sold."""
     mine = next((deal.owned for deal in offered if deal.owned is not None), None)
@@ -379,7 +370,7 @@ def _sources(chip: Chip, chips: int, assumptions: CostAssumptions) -> list[tuple
     out += [
         (pricing, committed(c, assumptions.knowledge.today, assumptions.knowledge.prices))
         for pricing, years in YEARS.items()
-        for c in assumptions.knowledge.prices.commitments_for(chip.id, years)
+        for c in commitments_that_count(assumptions.knowledge.prices, chip, years, assumptions.knowledge.today).counted
     ]
     return sorted(out, key=lambda pair: (PRICING_MODELS.index(pair[0]), pair[1].usd_per_chip_hour, str(pair[1])))
 
@@ -390,9 +381,9 @@ def _offer(o: Offer, spot: bool, today: date) -> Source:
         o.region,
         o.instance,
         o.price(spot) or inf,
-        o.date,
+        o.dated(spot),
         o.source,
-        age_in_days(o.date, today),
+        age_in_days(o.dated(spot), today),
         o.note,
         o.ondemand_usd_per_chip_hour,
         o.chips,

@@ -3,47 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 from chipwise.catalog.economics import Economics
 from chipwise.cost.statement import ONDEMAND, ONE_YEAR, OWNED, PRICING_MODELS, SPOT, THREE_YEARS
 from chipwise.errors import Conflict, InputError, UnknownName
 from chipwise.prices import PriceBook
+from chipwise.prices.offer_filter import Names, OfferFilter
 
 NAMES = {"ondemand": ONDEMAND, "1y": ONE_YEAR, "3y": THREE_YEARS, "spot": SPOT, "on-premises": OWNED}
 
 
-def chosen(book: PriceBook, cloud: str | None = None, region: str | None = None, offer: str | None = None) -> PriceBook:
-    """A price book with the offers and commitments of a cloud, a region, or one offer (cloud/region/instance).
+def chosen(book: PriceBook, cloud: Names = None, region: Names = None, offer: str | None = None) -> PriceBook:
+    """A price book with the offers and commitments of clouds, regions, or one offer (cloud/region/instance).
 
     >>> from chipwise.prices import listed
     >>> {o.cloud for o in chosen(listed(), "gcp", "us-central1").offers}
     {'gcp'}
     """
-    instance = None
-    if offer is not None:
-        named = {"cloud": cloud, "region": region}
-        for flag, value in named.items():
-            if value is not None:
-                raise Conflict(flag, "offer", "the offer names the cloud and the region")
-        cloud, region, instance = _parts(book, offer)
-    places = {*((o.cloud, o.region) for o in book.offers), *((c.cloud, c.region) for c in book.commitments)}
-    cloud = _known("cloud", cloud, {name for name, _ in places})
-    region = _known("region", region, {where for name, where in places if cloud in (None, name)} - {""})
-    offers = [o for o in book.offers if cloud in (None, o.cloud)]
-    offers = [o for o in offers if region in (None, o.region) and instance in (None, o.instance)]
+    if offer is None:
+        narrowed = replace(OfferFilter.read(cloud, region), fabric=book.fabric)
+        return book if cloud is None and region is None else narrowed.apply(book, date.today())
+    for flag, value in {"cloud": cloud, "region": region}.items():
+        if value is not None:
+            raise Conflict(flag, "offer", "the offer names the cloud and the region")
+    where, place, instance = _parts(book, offer)
+    offers = [o for o in book.offers if (o.cloud, o.region, o.instance) == (where, place, instance)]
     commitments = [
-        c
-        for c in book.commitments
-        if cloud in (None, c.cloud)
-        and (region is None or c.region in ("", region))
-        and (instance is None or c.instance in ("", instance))
+        c for c in book.commitments if c.cloud == where and c.region in ("", place) and c.instance in ("", instance)
     ]
-    where = "/".join(part for part in (cloud, region, instance) if part)
     return replace(
         book,
-        offers=tuple(offers),
+        offers=tuple(replace(o, joined="yes") for o in offers),  # whoever names an offer knows its network
         commitments=tuple(commitments),
-        origin=f"{book.origin}, {where} alone" if where else book.origin,
+        origin=f"{book.origin}, {offer} alone",
     )
 
 
@@ -77,16 +70,6 @@ def read_utilization(economics: Economics, given: float | None) -> float | None:
     if given is not None:
         raise Conflict("utilization", "assumptions utilization")
     return known.value
-
-
-def _known(flag: str, name: str | None, known: set[str]) -> str | None:
-    """A name as it is written in the list, whatever its case."""
-    if name is None or name in known:
-        return name
-    lower = {each.lower(): each for each in sorted(known)}
-    if name.strip().lower() not in lower:
-        raise UnknownName(flag, name, known, ": see `chipwise prices --all`")
-    return lower[name.strip().lower()]
 
 
 def _parts(book: PriceBook, offer: str) -> tuple[str, str, str]:

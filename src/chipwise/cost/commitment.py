@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.catalog import Commitment
+from chipwise.catalog import Chip, Commitment
 from chipwise.errors import InputError
-from chipwise.prices import STALE_DAYS, price_record, quote_record
+from chipwise.knowledge import Knowledge
+from chipwise.prices import STALE_DAYS, age_in_days, price_of, price_record, quote_record
+from chipwise.prices.commitments import commitments_that_count
+
+TERMS = (1, 3)  # years
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,32 @@ class BreakEven:
             "against": self.against,
             "break_even_utilization": self.utilization,
         }
+
+
+def break_evens(chip: Chip, chips: int, known: Knowledge) -> tuple[BreakEven, ...]:
+    """Every commitment that counts against the price on demand of its source, else the cheapest that fits."""
+    now = price_of(chip, chips, False, known.today, known.prices)
+    out = []
+    for years in TERMS:
+        for c in commitments_that_count(known.prices, chip, years, known.today).counted:
+            if c.ondemand_usd_per_chip_hour is not None:
+                usd, against = c.ondemand_usd_per_chip_hour, f"{c.cloud} on {c.date}"
+            elif now is not None:
+                usd, against = now.usd_per_chip_hour, f"{now.offer.cloud} {now.offer.region} on {now.offer.date}"
+            else:
+                continue
+            share = break_even(c.usd_per_chip_hour, usd)
+            out.append(BreakEven(c, usd, against, share, age_in_days(c.date, known.today)))
+    return tuple(out)
+
+
+def left_out(chip: Chip, wanted: Mapping[str, int], known: Knowledge) -> list[str]:
+    """Commitments that don't count, in words; `wanted` are years by pricing model."""
+    out = []
+    for pricing, years in wanted.items():
+        words = commitments_that_count(known.prices, chip, years, known.today).left_out
+        out += [f"{pricing}: left out: {'; '.join(words)}"] if words else []
+    return out
 
 
 def useful_usd_per_chip_hour(usd_per_chip_hour: float, utilization: float) -> float:

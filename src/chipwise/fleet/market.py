@@ -15,7 +15,8 @@ from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.fleet.demand import Calendar, Demand, usd_rate
 from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
 from chipwise.knowledge import Knowledge
-from chipwise.prices import Price, PriceBook, is_stale, price_of
+from chipwise.prices import Price, PriceBook, is_stale, listed, price_of, why_no_price
+from chipwise.prices.commitments import commitments_that_count
 
 if TYPE_CHECKING:
     from chipwise.fleet.demand_spec import CandidateSpec, ExistingSpec, SiteSpec
@@ -122,7 +123,8 @@ def stock(buying: Buying) -> Stock:
 def _check_places(buying: Buying) -> None:
     """Clouds and regions that nobody prices are slips of the pen: nothing could ever be had there."""
     spec, book = buying.demand.spec, buying.knowledge.prices
-    places = {(o.cloud, o.region) for o in book.offers} | {(c.cloud, c.region) for c in book.commitments}
+    offers, commitments = (*book.offers, *listed().offers), (*book.commitments, *listed().commitments)
+    places = {(o.cloud, o.region) for o in offers} | {(c.cloud, c.region) for c in commitments}
     clouds, regions = {cloud for cloud, _ in places}, {region for _, region in places if region}
     named = [(f"candidates[{i}].clouds", x, clouds) for i, c in enumerate(spec.candidates) for x in c.clouds or ()]
     named += [(f"candidates[{i}].regions", x, regions) for i, c in enumerate(spec.candidates) for x in c.regions or ()]
@@ -166,12 +168,16 @@ def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
     for cloud in clouds:
         for regions in [[region] for region in c.regions] if c.regions else [None]:
             book = _within(buying.knowledge.prices, [cloud], regions)
-            price = price_of(chip, host, today=buying.knowledge.today, book=book) if book.offers_for(chip.id) else None
+            needed = _together(buying, chip)
+            price = price_of(chip, needed, today=buying.knowledge.today, book=book) if book.offers else None
             for terms in c.terms:
                 found = _priced(buying, chip, terms, cloud, regions, price)
                 if found is None:
                     where = f"{cloud}/{regions[0]}" if regions else cloud
-                    out.refused.append(("", f"{chip.id} {where}", f"no price {WORDS[terms]} is listed"))
+                    spot, why = terms == "spot", f"no price {WORDS[terms]} is listed"
+                    if terms not in YEARS and book.offers_for(chip.id, spot):
+                        why = why_no_price(chip, needed, spot, book)
+                    out.refused.append(("", f"{chip.id} {where}", why))
                     continue
                 usd, origin = found
                 region = price.offer.region if price and terms != "spot" else origin.region
@@ -202,14 +208,22 @@ def _clouds(buying: Buying, c: CandidateSpec, chip: Chip) -> Sequence[str]:
         return c.clouds
     price = price_of(
         chip,
-        chip.fabric.host_chips,
+        _together(buying, chip),
         today=buying.knowledge.today,
         book=_within(buying.knowledge.prices, None, c.regions),
     )
     if price is not None:
         return [price.offer.cloud]
-    committed = [x for years in (1, 3) for x in buying.knowledge.prices.commitments_for(chip.id, years)]
+    known = buying.knowledge
+    committed = [c for years in (1, 3) for c in commitments_that_count(known.prices, chip, years, known.today).counted]
     return [committed[0].cloud] if committed else ["any cloud"]
+
+
+def _together(buying: Buying, chip: Chip) -> int:
+    """Chips that must be joined: more than a host where runs are planned, which may take several; slices are whole."""
+    host = chip.fabric.host_chips
+    trains = any(work.train is not None for work in buying.demand.spec.workloads)
+    return 2 * host if trains and chip.id not in load().slices else host
 
 
 def _within(book: PriceBook, clouds: Sequence[str] | None, regions: Sequence[str] | None) -> PriceBook:
@@ -226,7 +240,8 @@ def _priced(
 ) -> tuple[float, Origin] | None:
     """US dollars per chip-hour on one pricing model; commitments of the same region, else of the cloud."""
     if terms in YEARS:
-        every = buying.knowledge.prices.commitments_for(chip.id, YEARS[terms], [cloud])
+        known = buying.knowledge
+        every = commitments_that_count(known.prices, chip, YEARS[terms], known.today, [cloud]).counted
         wanted = set(regions or ([ondemand.offer.region] if ondemand else []))
         near = [c for c in every if c.region in wanted or not c.region]
         found = near or ([] if regions else list(every))
@@ -235,7 +250,7 @@ def _priced(
     if terms == "spot":
         book = _within(buying.knowledge.prices, [cloud], regions)
         price = (
-            price_of(chip, chip.fabric.host_chips, True, buying.knowledge.today, book)
+            price_of(chip, _together(buying, chip), True, buying.knowledge.today, book)
             if book.offers_for(chip.id, spot=True)
             else None
         )

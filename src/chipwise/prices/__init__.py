@@ -3,13 +3,12 @@
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
 from chipwise.prices.currency import read_rates
 from chipwise.prices.custom_prices import CustomPrices, laid_over, read_custom_prices
+from chipwise.prices.fit import Price, fabric_in_words, price_of, why_no_price
 from chipwise.prices.money import (
-    Price,
     Quote,
     chip_hours,
     custom_prices_in_words,
     day_of,
-    price_of,
     prices_in_words,
     quote,
     run_cost,
@@ -26,6 +25,7 @@ __all__ = [
     "chip_hours",
     "custom_prices_in_words",
     "day_of",
+    "fabric_in_words",
     "is_stale",
     "laid_over",
     "listed",
@@ -37,4 +37,5 @@ __all__ = [
     "read_custom_prices",
     "read_rates",
     "run_cost",
+    "why_no_price",
 ]

@@ -14,9 +14,9 @@ from functools import cache
 
 from chipwise.catalog import find_chip, instances, load
 from chipwise.catalog.instances import squashed
+from chipwise.catalog.offers import ANY
 from chipwise.errors import UnknownName
 from chipwise.io.csv_lines import Line
-from chipwise.prices.custom_prices import ANY
 
 DETAILS = ("SkuPriceDetails", "x_SkuDetails")
 TEXTS = (

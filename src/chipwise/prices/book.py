@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import cache
+from typing import Literal
 
 from chipwise.catalog import Commitment, Offer, load
+from chipwise.prices.stored import read_stored, updated
 
 STALE_DAYS = 90
+LISTED = "list prices of the catalog"  # the origin of those shipped
+FabricNeeded = Literal["known", "any"]
+GIVEN = "given"  # the cloud of an offer that stands for a price given by hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,7 @@ class PriceBook:
     commitments: tuple[Commitment, ...]
     origin: str
     own: tuple[str, ...] = ()  # files of a company's own prices, the last laid over the others
+    fabric: FabricNeeded = "known"  # above one instance, offers known to be joined alone, or also those not known
 
     def offers_for(
         self,
@@ -28,9 +34,9 @@ class PriceBook:
         clouds: Iterable[str] | None = None,
         regions: Iterable[str] | None = None,
     ) -> tuple[Offer, ...]:
-        """Offers for a chip, cheapest first; with `spot` only those that have a spot price.
+        """Offers for a chip, cheapest first and of equal prices the newest; with `spot` those with a spot price.
 
-        >>> listed().offers_for("v5e", clouds=["gcp"])[0].cloud, listed().offers_for("v7x")
+        >>> listed().offers_for("v5e", clouds=["gcp"])[0].cloud, listed().offers_for("mi355x")
         ('gcp', ())
         """
         wanted_clouds = None if clouds is None else set(clouds)
@@ -43,7 +49,9 @@ class PriceBook:
             and (wanted_regions is None or offer.region in wanted_regions)
             and (price := offer.price(spot)) is not None
         ]
-        offers.sort(key=lambda pair: (pair[0], -pair[1].chips, pair[1].cloud, pair[1].region, pair[1].instance))
+        offers.sort(key=lambda pair: (-pair[1].chips, pair[1].cloud, pair[1].region, pair[1].instance))
+        offers.sort(key=lambda pair: pair[1].dated(spot), reverse=True)
+        offers.sort(key=lambda pair: round(pair[0], 6))
         return tuple(offer for _, offer in offers)
 
     def commitments_for(
@@ -69,20 +77,21 @@ class PriceBook:
     @property
     def newest(self) -> date:
         """The date of the newest list price; own prices don't make a list old."""
-        return _newest(self.offers)
+        listed_dates = [o.date for o in self.offers if not o.own] or [o.date for o in self.offers]
+        return date.fromisoformat(max(listed_dates))
 
-    def recent(self, offer: Offer) -> bool:
-        """Whether an offer counts before older ones: a list price near the newest, and every own price."""
-        return offer.own or (self.newest - date.fromisoformat(offer.date)).days <= STALE_DAYS
+    def recent(self, offers: Iterable[Offer], days: int = STALE_DAYS) -> tuple[Offer, ...]:
+        """Offers that count before older ones: list prices so near to the newest, and every own price."""
+        oldest = (self.newest - timedelta(days=days)).isoformat() if self.offers else ""
+        return tuple(o for o in offers if o.own or o.date >= oldest)
 
 
 @cache
 def listed() -> PriceBook:
-    """The list prices that come with this version."""
+    """The list prices in force: those that come with this version, and over them those that `prices update` kept."""
     catalog = load()
-    return PriceBook(catalog.offers, catalog.commitments, "list prices of the catalog")
-
-
-@cache
-def _newest(offers: tuple[Offer, ...]) -> date:
-    return max(date.fromisoformat(offer.date) for offer in [o for o in offers if not o.own] or offers)
+    newer = read_stored()
+    origin = LISTED
+    if newer:
+        origin += f", updated with prices up to {max(o.date for o in newer)}"
+    return PriceBook(updated(catalog.offers, newer), catalog.commitments, origin)

@@ -14,8 +14,8 @@ from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.result import Result
 from chipwise.prices.book import PriceBook
+from chipwise.prices.fit import Price, price_of
 from chipwise.prices.lines import PriceLine, price_lines
-from chipwise.prices.money import Price, price_of
 from chipwise.prices.record import is_stale
 from chipwise.prices.view import offer_columns
 from chipwise.units import format_bytes, format_rate
@@ -45,11 +45,12 @@ TORUS = ("fabric.dims", "fabric.wrap", "fabric.link")
 
 @dataclass(frozen=True, slots=True)
 class PricedChip:
-    """A chip, the cheapest price of an hour of it on demand and spot, and every offer."""
+    """A chip, the cheapest price of an hour of one on demand and spot, of one among many hosts, and every offer."""
 
     chip: Chip
     ondemand: Price | None
     spot: Price | None
+    cluster: Price | None  # on demand, of a chip among several hosts
     offers: tuple[PriceLine, ...]
     today: date
 
@@ -60,8 +61,8 @@ class PricedChip:
 
     @property
     def stale(self) -> list[str]:
-        """Which of the two prices are old."""
-        prices = {"ondemand": self.ondemand, "spot": self.spot}
+        """Which of its prices are old."""
+        prices = {"ondemand": self.ondemand, "spot": self.spot, "cluster": self.cluster}
         return [name for name, price in prices.items() if price is not None and price.stale]
 
 
@@ -198,7 +199,15 @@ CHIP: list[Column[PricedChip]] = [
     Column("tdp_w", lambda r: r.chip.tdp_w, "W", lambda r: _whole(r.chip.tdp_w), drop=4),
     Column("ondemand_usd_per_chip_hour", lambda r: _usd(r.ondemand), "$/h", lambda r: _price(r.ondemand), drop=8),
     Column("spot_usd_per_chip_hour", lambda r: _usd(r.spot), "spot $/h", lambda r: _price(r.spot), drop=6),
-    Column("stale_prices", lambda r: r.stale, help="which of these two prices are older than 90 days"),
+    Column(
+        "cluster_usd_per_chip_hour",
+        lambda r: _usd(r.cluster),
+        "cluster $/h",
+        lambda r: _price(r.cluster),
+        drop=6,
+        help="on demand among several hosts, by offers known to be joined by a fast fabric",
+    ),
+    Column("stale_prices", lambda r: r.stale, help="which of these prices are older than 90 days"),
     Column("figures", lambda r: _figures(r.chip), nested=True, help="every figure with its source and date"),
     Column("slices", lambda r: _slices(r.slices), nested=True, help="legal slices; null for chips that have none"),
     Column(
@@ -241,9 +250,9 @@ class ChipList(Result):
             table(CHIP, self.rows, title=numbers.plural(len(self.rows), "chip")),
             Text("TFLOP/s: dense, 16-bit. links: all fast links of a chip, one way; joins: chips they join."),
             Text(
-                "$/h: one chip-hour of the cheapest offer among instances that hold a whole host, from price lists "
-                "dated within 90 days of the newest; where there is none, of any other. * marks prices older than 90 "
-                "days."
+                "$/h: an hour of one chip by the cheapest offer, paid in whole instances; cluster $/h: of a chip among "
+                "several hosts, by offers known to be joined by a fast fabric. Prices dated within 90 days of the "
+                "newest count first. * marks prices older than 90 days."
             ),
             *self._own(),
             Text("Everything about one: chipwise chips CHIP"),
@@ -307,14 +316,13 @@ def _slice_lines(slices: Slices | None) -> list[str]:
 
 
 def priced(chips: Iterable[Chip], book: PriceBook, today: date) -> tuple[PricedChip, ...]:
-    """Chips with the cheapest price of a chip-hour among instances that hold a whole host, and every offer."""
-    return tuple(
-        PricedChip(
-            chip,
-            price_of(chip, chip.fabric.host_chips, False, today, book),
-            price_of(chip, chip.fabric.host_chips, True, today, book),
-            price_lines(book, [chip.id]),
-            today,
-        )
-        for chip in chips
-    )
+    """Chips with the cheapest price of one and of a chip among several hosts, and every offer."""
+    return tuple(_priced(chip, book, today) for chip in chips)
+
+
+def _priced(chip: Chip, book: PriceBook, today: date) -> PricedChip:
+    ondemand, spot = (price_of(chip, 1, spot, today, book, whole_instances=True) for spot in (False, True))
+    if ondemand and spot and spot.usd_per_chip_hour >= ondemand.usd_per_chip_hour:
+        spot = None  # no use
+    cluster = price_of(chip, 2 * chip.fabric.host_chips, False, today, book)
+    return PricedChip(chip, ondemand, spot, cluster, price_lines(book, [chip.id]), today)

@@ -19,6 +19,8 @@ from datetime import date
 from pathlib import Path
 
 from chipwise.catalog import Commitment, Offer, exact_chip, load
+from chipwise.catalog.joined import Joined, joined
+from chipwise.catalog.offers import ANY
 from chipwise.errors import BrokenFile, UnknownName
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
 from chipwise.prices.book import PriceBook
@@ -43,7 +45,6 @@ PRICES = ("ondemand_usd_h", "spot_usd_h", "year1_usd_h", "year3_usd_h")
 CURRENCY = "currency"
 MAX_USD_H = 1e6  # of an instance; more is another unit or a slip
 PRICE = f"a price per hour above 0 and at most {MAX_USD_H:,.0f}"
-ANY = "any"  # the instance of a price that holds for every size
 YEARS = {1: "year1_usd_h", 3: "year3_usd_h"}
 
 
@@ -169,7 +170,14 @@ def _offer(row: CustomPriceRow) -> Offer | None:
         row.source,
         row.note,
         own=True,
+        joined=_joined(row),
     )
+
+
+def _joined(row: CustomPriceRow) -> Joined:
+    """Whether a fast fabric joins own instances: as for the cloud's type, else taken for granted."""
+    known = joined(row.cloud, row.instance)
+    return "yes" if known == "unknown" else known
 
 
 def _commitments(row: CustomPriceRow) -> Iterable[Commitment]:

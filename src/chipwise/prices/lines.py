@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog import Commitment, Offer
+from chipwise.catalog.joined import Joined
 from chipwise.prices.book import PriceBook
 
 TERMS = ("ondemand", "spot", "1y", "3y")
@@ -35,6 +36,7 @@ class PriceLine:
     spot: Dated | None
     year1: Dated | None
     year3: Dated | None
+    joined: Joined | None = None  # None where the source names no instance
 
     def on(self, terms: str) -> Dated | None:
         """The price on one of TERMS."""
@@ -53,32 +55,20 @@ class PriceLine:
         return next(price.date for price in (self.ondemand, self.spot, self.year1, self.year3) if price is not None)
 
 
-def price_lines(
-    book: PriceBook,
-    chip_ids: Sequence[str],
-    clouds: Collection[str] = (),
-    regions: Collection[str] = (),
-    terms: str = "",
-) -> tuple[PriceLine, ...]:
+def price_lines(book: PriceBook, chip_ids: Sequence[str], terms: str = "") -> tuple[PriceLine, ...]:
     """Lines for chips in the order given, cheapest first; with `terms` only those that have such a price, by it.
 
     >>> from chipwise.prices.book import listed
-    >>> lines = price_lines(listed(), ["v5e"], clouds=["gcp"], terms="3y")
+    >>> lines = price_lines(listed(), ["v5e"], terms="3y")
     >>> [line.year3.usd_per_chip_hour for line in lines] == sorted(line.year3.usd_per_chip_hour for line in lines)
     True
     """
     out: list[PriceLine] = []
     for chip_id in chip_ids:
-        matching = [
-            line
-            for line in _of(book, chip_id)
-            if (not clouds or line.cloud in clouds)
-            and (not regions or line.region in regions)
-            and (not terms or line.on(terms) is not None)
-        ]
-        out += sorted(
-            matching, key=lambda line: (_rank(line, terms), -(line.chips or 0), line.cloud, line.region, line.instance)
-        )
+        matching = [line for line in _of(book, chip_id) if not terms or line.on(terms) is not None]
+        matching.sort(key=lambda line: (-(line.chips or 0), line.cloud, line.region, line.instance))
+        matching.sort(key=lambda line: line.date, reverse=True)  # of equal prices the newest first
+        out += sorted(matching, key=lambda line: _rank(line, terms))
     return tuple(out)
 
 
@@ -93,7 +83,7 @@ def cheapest_of_each(lines: Iterable[PriceLine]) -> tuple[PriceLine, ...]:
 def _rank(line: PriceLine, terms: str) -> tuple[bool, float]:
     """By the price on these terms; without terms those that can be had on demand come first."""
     price = line.on(terms or "ondemand")
-    return (True, line.cheapest) if price is None else (False, price.usd_per_chip_hour)
+    return (True, round(line.cheapest, 6)) if price is None else (False, round(price.usd_per_chip_hour, 6))
 
 
 def _of(book: PriceBook, chip_id: str) -> list[PriceLine]:
@@ -101,8 +91,8 @@ def _of(book: PriceBook, chip_id: str) -> list[PriceLine]:
     commitments = [c for c in book.commitments if c.chip_id == chip_id]
     lines, used = [], set()
     for offer in offers:
-        years = {n: _committed(offer, commitments, n) for n in (1, 3)}
-        used |= {id(c) for c in years.values() if c is not None}
+        year1, year3 = (_committed(offer, commitments, years) for years in (1, 3))
+        used |= {id(c) for c in (year1, year3) if c is not None}
         lines.append(
             PriceLine(
                 chip_id,
@@ -111,8 +101,10 @@ def _of(book: PriceBook, chip_id: str) -> list[PriceLine]:
                 offer.instance,
                 offer.chips,
                 _dated(offer.ondemand_usd_per_chip_hour, offer),
-                _dated(offer.spot_usd_per_chip_hour, offer),
-                *(None if c is None else _dated(c.usd_per_chip_hour, c) for c in years.values()),
+                _dated(offer.spot_usd_per_chip_hour, offer, offer.dated(True)),
+                None if year1 is None else _dated(year1.usd_per_chip_hour, year1),
+                None if year3 is None else _dated(year3.usd_per_chip_hour, year3),
+                offer.joined,
             )
         )
     return lines + _alone([c for c in commitments if id(c) not in used])
@@ -135,13 +127,14 @@ def _alone(commitments: Iterable[Commitment]) -> list[PriceLine]:
     places: dict[tuple[str, str, str, str], dict[int, Commitment]] = {}
     for c in commitments:
         places.setdefault((c.chip_id, c.cloud, c.region, c.instance), {})[c.years] = c
-    return [
-        PriceLine(
-            *key, None, None, None, *(_dated(of[n].usd_per_chip_hour, of[n]) if n in of else None for n in (1, 3))
+    out = []
+    for key, terms in places.items():
+        year1, year3 = (
+            _dated(terms[years].usd_per_chip_hour, terms[years]) if years in terms else None for years in (1, 3)
         )
-        for key, of in places.items()
-    ]
+        out.append(PriceLine(*key, None, None, None, year1, year3))
+    return out
 
 
-def _dated(usd_per_chip_hour: float | None, of: Offer | Commitment) -> Dated | None:
-    return None if usd_per_chip_hour is None else Dated(usd_per_chip_hour, of.date, of.source, of.note, of.own)
+def _dated(usd_per_chip_hour: float | None, of: Offer | Commitment, day: str = "") -> Dated | None:
+    return None if usd_per_chip_hour is None else Dated(usd_per_chip_hour, day or of.date, of.source, of.note, of.own)

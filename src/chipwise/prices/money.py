@@ -7,37 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal
 
-from chipwise.catalog import Chip, Offer
+from chipwise.catalog import Chip
 from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
-from chipwise.prices.book import STALE_DAYS, PriceBook, listed
-from chipwise.prices.record import age_in_days, price_record, quote_record
+from chipwise.prices.book import STALE_DAYS, PriceBook
+from chipwise.prices.fit import Price, paid_chips, price_of
+from chipwise.prices.record import price_record, quote_record
 from chipwise.units import HOUR, format_money
-
-ALONE = "accelerator only"  # offers so noted ask for the host on top
-SINGLE = "single node"  # offers so noted can't be joined by a network that training needs
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per chip-hour, the offer they come from, and how old that offer is."""
-
-    usd_per_chip_hour: float
-    spot: bool
-    offer: Offer
-    age_days: int  # from the offer's date to the day of asking
-    note: str = ""
-
-    @property
-    def stale(self) -> bool:
-        """Whether the offer is older than STALE_DAYS."""
-        return self.age_days > STALE_DAYS
-
-    def __str__(self) -> str:
-        o = self.offer
-        age = f"{o.date}, stale" if self.stale else o.date
-        age += ", own price" if o.own else ""
-        return f"${self.usd_per_chip_hour:.2f}/h ({o.cloud}, {o.region}, {age})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +36,12 @@ class Quote:
         """As JSON has it: the cost and the offer behind it."""
         price, o = self.price, self.price.offer
         listed = price_record(
-            price.usd_per_chip_hour, o.date, price.age_days, own=o.own, source=o.source, note=price.note or o.note
+            price.usd_per_chip_hour,
+            o.dated(price.spot),
+            price.age_days,
+            own=o.own,
+            source=o.source,
+            note=price.caveat,
         )
         return {"usd": self.usd, "per": self.per, **quote_record(o.cloud, o.region, o.instance, listed)}
 
@@ -86,11 +67,12 @@ def run_cost(chips: int, seconds: float, usd_per_chip_hour: float) -> float:
 def prices_in_words(book: PriceBook, used: Iterable[Price | None]) -> tuple[str, ...]:
     """What an answer must say of its prices: own ones and where they were used, and stale ones.
 
+    >>> from chipwise.prices.book import listed
     >>> prices_in_words(listed(), [])
     ()
     """
     prices = [price for price in used if price is not None]
-    stale = [price.offer.date for price in prices if price.stale]
+    stale = [price.offer.dated(price.spot) for price in prices if price.stale]
     marked = f"* marks stale prices, older than {STALE_DAYS} days: {len(stale)}, the oldest of "
     return (*custom_prices_in_words(book, prices), *([marked + min(stale)] if stale else []))
 
@@ -120,74 +102,6 @@ def day_of(text: str, field: str) -> str:
     return day.isoformat()
 
 
-def paid_chips(chip: Chip, chips: int, instance: float) -> int:
-    """Chips that are paid for: whole instances of so many; TPU slices and shares of a chip as they are.
-
-    >>> from chipwise.catalog import load
-    >>> paid_chips(load().chips["h100"], 9, 8.0), paid_chips(load().chips["v5e"], 16, 8.0)
-    (16, 16)
-    """
-    if chip.family == "tpu" or instance < 1:
-        return chips
-    return int(-(-chips // instance) * instance)
-
-
-def price_of(
-    chip: Chip,
-    chips: int,
-    spot: bool = False,
-    today: date | None = None,
-    book: PriceBook | None = None,
-    whole_instances: bool = False,
-) -> Price | None:
-    """The cheapest offer for so many chips; None where nobody lists a price.
-
-    Cheapest by the chip-hour; with `whole_instances` by what the instances cost that hold the chips.
-
-    A run over several chips needs hosts, so instances smaller than a host count only where nothing larger is
-    listed. Offers much older than the newest price list of the catalog count only where nothing else is; a company's
-    own prices always count.
-
-    >>> from chipwise.catalog import load
-    >>> price_of(load().chips["v5e"], 64, today=date(2026, 8, 30)).offer.cloud
-    'gcp'
-    >>> price_of(load().chips["v7x"], 64) is None
-    True
-    """
-    offers, note = fitting(chip, chips, spot, book or listed())
-    if not offers:
-        return None
-    best = (
-        min(offers, key=lambda o: paid_chips(chip, chips, o.chips) * _usd_per_chip_hour(o, spot))
-        if whole_instances
-        else offers[0]
-    )
-    return Price(_usd_per_chip_hour(best, spot), spot, best, age_in_days(best.date, today or date.today()), note)
-
-
-def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook) -> tuple[tuple[Offer, ...], str]:
-    """The offers that can hold so many chips that work together, cheapest first, and what is wrong with them all."""
-    offers = book.offers_for(chip.id, spot)
-    if chips > chip.fabric.host_chips:
-        offers = tuple(o for o in offers if not o.note.startswith(SINGLE))
-    host = min(chips, chip.fabric.host_chips)
-    whole = tuple(o for o in offers if o.chips >= host)
-    fresh = tuple(o for o in whole or offers if book.recent(o))
-    note = "" if whole else f"only instances of fewer than {host} chips are listed"
-    return with_hosts(fresh or whole or offers), note
-
-
-def with_hosts(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
-    """Without list prices that leave the host out, which look cheaper than they are; those where nothing else is."""
-    return tuple(o for o in offers if o.own or not o.note.startswith(ALONE)) or offers
-
-
-def _usd_per_chip_hour(offer: Offer, spot: bool) -> float:
-    usd_per_chip_hour = offer.price(spot)
-    assert usd_per_chip_hour is not None  # offers_for left those without a price out
-    return usd_per_chip_hour
-
-
 def quote(
     chip: Chip,
     chips: int,
@@ -195,6 +109,7 @@ def quote(
     spot: bool = False,
     today: date | None = None,
     book: PriceBook | None = None,
+    slice_chips: int = 0,
 ) -> Quote | None:
     """What a run of `duration` on so many chips costs in whole instances; None where nobody lists a price.
 
@@ -204,7 +119,7 @@ def quote(
     >>> q.usd.value == 128 * q.price.usd_per_chip_hour, q.usd.high == 256 * q.price.usd_per_chip_hour
     (True, True)
     """
-    price = price_of(chip, chips, spot, today, book, whole_instances=True)
+    price = price_of(chip, chips, spot, today, book, whole_instances=True, slice_chips=slice_chips)
     if price is None:
         return None
     return Quote(

@@ -21,7 +21,7 @@ from chipwise.io.files import read_text
 from chipwise.prices.billed import tpu_slice
 from chipwise.prices.custom_prices import MAX_USD_H, CustomPriceRow
 from chipwise.prices.imported import Imported, Tally
-from chipwise.prices.providers import NAMES
+from chipwise.prices.providers import cloud_names
 
 MAX_BYTES = 100_000_000  # Google's file has 2 MB, Amazon's 4
 NEEDED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotPrice", "Region")
@@ -57,7 +57,7 @@ def read_skypilot(files: Sequence[Path], cloud: str = "", dated: str = "", today
     read = used = 0
     for path in files:
         where = (cloud or path.resolve().parent.name).lower()
-        if not cloud and where not in {*NAMES, *(key for key, _ in instances())}:
+        if not cloud and where not in {*cloud_names(), *(key for key, _ in instances())}:
             raise InputError("cloud", NOTHING, f"the cloud of {path}: its folder {where!r} is none that is known")
         day = dated or _day_of(path, today or date.today())
         if not dated:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, ClassVar
 
 from chipwise.catalog import exact_chip, load
-from chipwise.errors import InputError, UnknownName
+from chipwise.errors import InputError
 from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import Column, flat, record, table
 from chipwise.present.numbers import plural, price
 from chipwise.present.result import Result
-from chipwise.prices.book import STALE_DAYS, PriceBook
+from chipwise.prices.book import LISTED, STALE_DAYS, PriceBook
 from chipwise.prices.lines import TERMS, Dated, PriceLine, cheapest_of_each, price_lines
+from chipwise.prices.offer_filter import Names, OfferFilter, name_list
 from chipwise.prices.record import age_in_days, is_stale, price_record
 
 KEYS = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}  # of TERMS in JSON and CSV
@@ -66,6 +67,15 @@ def offer_columns(today: date) -> list[Column[PriceLine]]:
         Column("region", lambda r: r.region, "region", lambda r: r.region or "any", words=True),
         Column("instance", lambda r: r.instance, "instance", lambda r: r.instance or "any", words=True, under=True),
         Column("chips", lambda r: r.chips, "chips", lambda r: "-" if r.chips is None else f"{r.chips:g}", drop=2),
+        Column(
+            "joined",
+            lambda r: r.joined,
+            "fabric",
+            lambda r: {"yes": "yes", "no": "no"}.get(r.joined or "", "?"),
+            words=True,
+            drop=5,
+            help="whether a fast fabric joins several instances: yes, no or unknown; null: no instance named",
+        ),
         *(_terms(terms, today) for terms in TERMS),
         Column("date", lambda r: r.date, "date", words=True, help="of the price on demand, or of the first other"),
         Column("age_days", age, "age", lambda r: f"{age(r):,}", drop=1, help="days since the date"),
@@ -74,7 +84,10 @@ def offer_columns(today: date) -> list[Column[PriceLine]]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PriceList(Result):
-    """Offers per chip-hour, cheapest first; `chips` are those asked about by name, `total` the offers that match."""
+    """Offers per chip-hour, cheapest first; `chips` are those asked about by name, `total` the offers that match.
+
+    `missing` are chips and clouds asked about of which no offer matches.
+    """
 
     VERB: ClassVar[str] = "prices"
     lines: tuple[PriceLine, ...]
@@ -82,6 +95,7 @@ class PriceList(Result):
     total: int
     prices: PriceBook
     today: date
+    missing: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[Column[PriceLine]]:
@@ -91,7 +105,13 @@ class PriceList(Result):
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
         offers = [record(self.columns, line) for line in self.lines]
-        return {"prices": self.prices.origin, "today": self.today.isoformat(), "offers": offers}
+        return {
+            "prices": self.prices.origin,
+            "today": self.today.isoformat(),
+            "offers": offers,
+            "missing": list(self.missing),
+            "total": self.total,
+        }
 
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: a row an offer; a price that there isn't leaves its columns empty."""
@@ -103,16 +123,15 @@ class PriceList(Result):
         if self.lines:
             out.append(table(self.columns, self.lines, title=plural(len(self.lines), "offer")))
             committed = "1 year, 3 years: committed, paid for used or not. age: days since the date."
-            out += [Text(f"US dollars per chip-hour; {committed}"), *self._marks()]
-        elif not self.chips:
+            fabric = "fabric: whether a fast network joins several instances, ? where no source says."
+            out += [Text(f"US dollars per chip-hour; {committed} {fabric}"), *self._marks()]
+        elif not self.missing:
             out.append(Text("No offer matches."))
-        priced = {line.chip_id for line in self.lines}
-        missing = [chip for chip in self.chips if chip not in priced]
-        if missing:
-            out.append(Text(f"{', '.join(missing)}: no public price that matches"))
+        if self.missing:
+            out.append(Text(f"{', '.join(self.missing)}: no public price that matches"))
         if len(self.lines) < self.total:
-            out.append(Text(f"The cheapest of each cloud; all {self.total:,} offers: chipwise prices --all"))
-        if self.prices.own:
+            out.append(Text(f"The cheapest of each cloud; --all lists all {self.total:,} offers"))
+        if self.prices.origin != LISTED:
             out.append(Text(f"Prices: {self.prices.origin}."))
         return out
 
@@ -132,14 +151,15 @@ class PriceList(Result):
 class PriceFilter:
     """Which offers are listed, each a list of names or None for all; `every` offer or the cheapest of each cloud.
 
-    Where chips are named, all their offers are listed.
+    With `fabric` ``known`` only offers known to be joined by a fast fabric, with ``any`` those not known too.
     """
 
-    on: str | Sequence[str] | None = None
-    cloud: str | Sequence[str] | None = None
-    region: str | Sequence[str] | None = None
+    on: Names = None
+    cloud: Names = None
+    region: Names = None
     terms: str | None = None
     every: bool = False
+    fabric: str | None = None
 
 
 def list_prices(book: PriceBook, today: date, filters: PriceFilter | None = None) -> PriceList:
@@ -154,40 +174,24 @@ def list_prices(book: PriceBook, today: date, filters: PriceFilter | None = None
     if filters.terms is not None and filters.terms not in TERMS:
         raise InputError("pricing", filters.terms, f"one of {', '.join(TERMS)}")
     chips = _chips(filters.on)
-    clouds = {o.cloud for o in book.offers} | {c.cloud for c in book.commitments}
-    regions = {o.region for o in book.offers} | {c.region for c in book.commitments}
-    lines = price_lines(
-        book,
-        chips,
-        _named("cloud", filters.cloud, clouds),
-        _named("region", filters.region, regions),
-        filters.terms or "",
-    )
-    shown = lines if filters.on is not None or filters.every else cheapest_of_each(lines)
-    return PriceList(shown, tuple(chips) if filters.on is not None else (), len(lines), book, today)
+    narrowed = OfferFilter.read(filters.cloud, filters.region, None, filters.fabric)
+    within = narrowed.apply(book, today)
+    lines = price_lines(within, chips, terms=filters.terms or "")
+    if filters.fabric is not None:
+        joined = ("yes",) if filters.fabric == "known" else ("yes", "unknown")
+        lines = tuple(line for line in lines if line.joined in joined)
+    shown = lines if filters.every else cheapest_of_each(lines)
+    named = tuple(chips) if filters.on is not None else ()
+    return PriceList(shown, named, len(lines), book, today, _missing(named, narrowed.clouds, lines))
 
 
-def _names(flag: str, given: str | Sequence[str], expected: str) -> list[str]:
-    parts: Iterable[str] = given.split(",") if isinstance(given, str) else given
-    names = [name.strip() for name in parts if name.strip()]
-    if not names:
-        raise InputError(flag, str(given), expected)
-    return names
+def _missing(chips: Sequence[str], clouds: Sequence[str], lines: Sequence[PriceLine]) -> tuple[str, ...]:
+    """Chips and clouds asked about that no line is of."""
+    priced, sellers = {line.chip_id for line in lines}, {line.cloud for line in lines}
+    return (*(chip for chip in chips if chip not in priced), *(cloud for cloud in clouds if cloud not in sellers))
 
 
-def _chips(on: str | Sequence[str] | None) -> list[str]:
+def _chips(on: Names) -> list[str]:
     if on is None:
         return list(load().chips)
-    return list(dict.fromkeys(exact_chip(name).id for name in _names("on", on, "chips such as v5p,h100")))
-
-
-def _named(flag: str, given: str | Sequence[str] | None, names_listed: set[str]) -> list[str]:
-    """The names of a list; one that isn't known is a mistake."""
-    if given is None:
-        return []
-    lower = {name.lower(): name for name in names_listed if name}
-    names = [name.lower() for name in _names(flag, given, "names split by commas")]
-    for name in names:
-        if name not in lower:
-            raise UnknownName(flag, name, lower, ": see `chipwise prices --all`")
-    return [lower[name] for name in names]
+    return list(dict.fromkeys(exact_chip(name).id for name in name_list("on", on, "chips such as v5p,h100")))

@@ -55,10 +55,15 @@ def comparison_report(c: AnyComparison, statements: Sequence[Statement] = ()) ->
 
 def _decision(c: AnyComparison, subject: Subject, statements: Sequence[Statement]) -> Decision:
     """The first page."""
-    answers = [Points("Why", (c.words.why,)), Points("What would change this", flip_points(c.flips, c.words.flip))]
+    sellers = (c.words.sellers,) if c.words.sellers else ()
+    answers = [
+        Points("Why", (c.words.why,)),
+        Points("Who sells it", sellers),
+        Points("What would change this", flip_points(c.flips, c.words.flip)),
+    ]
     pick, by, figure = c.pick, c.terms.objective, _bars(c, subject)
     if pick is None:
-        return Decision("No pick: no public price", c.words.pick, (), tuple(answers), figure)
+        return Decision("No pick: no public price", c.words.pick, (), tuple(a for a in answers if a.items), figure)
     others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
     price = pick.ondemand.price if pick.ondemand else None
     answers += [

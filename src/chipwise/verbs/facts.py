@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from chipwise.verbs.arguments import knowledge_of
@@ -10,6 +11,7 @@ from chipwise.verbs.arguments import knowledge_of
 if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
     from chipwise.prices.chip_view import ChipList, ChipSheet
+    from chipwise.prices.update.run import PriceUpdate
     from chipwise.prices.view import PriceList
     from chipwise.workload.preset_view import ModelList
 
@@ -60,12 +62,14 @@ def prices(
     region: str | Sequence[str] | None = None,
     pricing: str | None = None,
     every: bool = False,
+    fabric: str | None = None,
     knowledge: Knowledge | None = None,
 ) -> PriceList:
     """List offers per chip-hour, cheapest first: on demand, spot, committed for one and three years.
 
-    `on` names chips (default: all, the cheapest of each cloud unless `every` offer is wanted); `cloud` and `region`
-    narrow the list, and so does `pricing` (``ondemand``, ``spot``, ``1y`` or ``3y``), which also ranks it.
+    `on` names chips (default: all), of which the cheapest of each cloud are listed, or `every` offer; `cloud` and
+    `region` narrow the list, so does `fabric` ``known``, and `pricing` (``ondemand``, ``spot``, ``1y`` or ``3y``),
+    which also ranks it.
 
     >>> offers = prices("v5e", cloud="gcp", pricing="spot")
     >>> offers.lines[0].spot.date, {line.cloud for line in offers.lines}
@@ -74,4 +78,32 @@ def prices(
     from chipwise.prices.view import PriceFilter, list_prices
 
     known = knowledge_of(knowledge)
-    return list_prices(known.prices, known.today, PriceFilter(on, cloud, region, pricing, every))
+    return list_prices(known.prices, known.today, PriceFilter(on, cloud, region, pricing, every, fabric))
+
+
+def update_prices(
+    source: str | Path = "",
+    *,
+    cloud: str | None = None,
+    date: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> PriceUpdate:
+    """Fetch newer list prices and use them from now on: the public SkyPilot catalog, or another `source` of its form.
+
+    `source` is an address, a folder (a checkout) or a vms.csv file; `cloud` names the cloud of a file, or the only one
+    to fetch; `date` is the day of the prices where the source says none. The list before is kept beside the new one.
+
+    >>> import os
+    >>> from tempfile import TemporaryDirectory
+    >>> from unittest.mock import patch
+    >>> with TemporaryDirectory() as folder, patch.dict(os.environ, CHIPWISE_DATA=folder):
+    ...     update = update_prices("examples/prices/skypilot", date="2026-08-21")
+    >>> update.clouds, update.dated
+    (('aws', 'gcp', 'lambda'), '2026-08-21')
+    >>> from chipwise.prices import listed
+    >>> listed.cache_clear()
+    """
+    from chipwise.prices import day_of
+    from chipwise.prices.update.run import update_prices as run
+
+    return run(str(source), (cloud or "").strip().lower(), day_of(date, "date") if date else "", tell=progress)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import ceil
 
 from chipwise.catalog import Accelerators, Chip, Offer, load
+from chipwise.catalog.offers import ANY
 from chipwise.compare.terms import at_least
-from chipwise.prices import Price, PriceBook, age_in_days, listed, price_of
-from chipwise.prices.money import SINGLE, with_hosts
+from chipwise.prices import Price, PriceBook, listed, price_of
+from chipwise.prices.fit import fitting, priced_offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ def rent(
         return Fleet(
             acc,
             acc.count // each if acc.slices == 1 else acc.count // acc.slices // each * acc.slices,
-            price_of(chip, acc.count, spot, today, book),
+            price_of(chip, acc.count, spot, today, book, slice_chips=acc.count // acc.slices),
         )
-    offers = _usable(chip, each, spot, book or listed())
+    offers = [o for o in fitting(chip, each, spot, book or listed())[0] if o.chips >= 1]
     if not offers:
         acc = at_least(chip, each * replicas)
         return Fleet(acc, acc.count // each, None)
@@ -76,25 +76,14 @@ def held(
 ) -> Fleet:
     """These chips with as many replicas as they hold; 0 where none does."""
     inside = acc.count // acc.slices // each * acc.slices if acc.shape else acc.count // each
-    return Fleet(acc, inside, price_of(acc.chip, acc.count, spot, today, book))
-
-
-def _usable(chip: Chip, each: int, spot: bool, book: PriceBook) -> Sequence[Offer]:
-    """Offers of instances that hold a replica, or of hosts that can be joined to hold one; recent ones if any."""
-    listed = [o for o in book.offers_for(chip.id, spot) if o.chips >= 1]
-    host = chip.fabric.host_chips
-    joined = [o for o in listed if not o.note.startswith(SINGLE)]
-    found = [o for o in listed if o.chips >= each] if each <= host else [o for o in joined if o.chips >= host]
-    found = found or joined
-    return with_hosts(tuple(o for o in found if book.recent(o)) or tuple(found))
+    together = acc.count // acc.slices if acc.shape else min(each, acc.count)
+    return Fleet(acc, inside, price_of(acc.chip, together, spot, today, book, slice_chips=together))
 
 
 def _whole(chip: Chip, offer: Offer, each: int, replicas: int, spot: bool, today: date) -> Fleet:
     """Whole instances of one offer; the replicas fill them."""
-    size = int(offer.chips)
+    size = each if offer.instance == ANY else int(offer.chips)
     inside = size // each
     many = ceil(replicas / inside) if inside else replicas * ceil(each / size)
-    usd_per_chip_hour = offer.price(spot)
-    assert usd_per_chip_hour is not None  # offers_for left those without a price out
-    price = Price(usd_per_chip_hour, spot, offer, age_in_days(offer.date, today))
+    price = priced_offer(offer, spot, today)
     return Fleet(Accelerators(chip, many * size), many * inside if inside else replicas, price)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from math import inf
 
 from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, runner_up, spot_in_words
+from chipwise.compare.sellers import sellers_in_words
 from chipwise.compare.serving.comparer import FEW, MANY, ServingComparer
 from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
 from chipwise.compare.serving.row import ServingRow
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
-from chipwise.prices import prices_in_words
+from chipwise.prices import fabric_in_words, prices_in_words
 from chipwise.serving.capacity import COUNT
 from chipwise.units import format_money, format_seconds
 
@@ -36,6 +37,7 @@ def in_words(
         _pick(comparer, pick, rows),
         _why(comparer, pick, runner_up(rows, pick, objective)),
         _flip(rows, pick, flips, looser, objective),
+        sellers_in_words(rows, pick, comparer.knowledge, objective),
     )
 
 
@@ -183,8 +185,8 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
         f"simulated with seed {comparer.knowledge.seed}: "
         + (f"{len(first):,} requests on one replica" if job else tried)
         + "; every chip gets the same requests",
-        "prices: the cheapest list price for whole instances (TPUs: slices) that hold the replicas; whether so many "
-        "are free is not known",
+        "prices: the cheapest list price for whole instances (TPUs: slices) that hold the replicas; "
+        f"{fabric_in_words(comparer.knowledge.prices)}; whether so many are free is not known",
         "not counted: idle hours, replicas spare for failures, the router, storage, network, support, discounts",
         spot_in_words(rows, lambda row: row.accelerators.chip.id, " an hour"),
         f"calibration of {calibration.date} on {calibration.rows:,} published serving rows",

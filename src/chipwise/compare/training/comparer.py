@@ -60,10 +60,18 @@ class TrainingComparer:
     def priced(self, acc: Accelerators, found: SearchResult | None, said: Prediction) -> TrainingRow:
         """The row of a prediction, with what it costs."""
         ondemand, spot = (
-            quote(acc.chip, acc.count, said.duration, spot, self.knowledge.today, self.knowledge.prices)
+            quote(
+                acc.chip,
+                acc.count,
+                said.duration,
+                spot,
+                self.knowledge.today,
+                self.knowledge.prices,
+                acc.count // acc.slices,
+            )
             for spot in (False, True)
         )
-        if ondemand and spot and spot.price.usd_per_chip_hour >= ondemand.price.usd_per_chip_hour:
+        if ondemand and spot and spot.usd.value >= ondemand.usd.value:
             spot = None  # another cloud's spot, more expensive than this on demand: no use
         return TrainingRow(acc, found, said, ondemand, spot)
 
@@ -109,7 +117,7 @@ class TrainingComparer:
     def _none(self, chip: Chip, most: Accelerators, tried: Counts, bounds: Bounds) -> Refused:
         """Why no count is within the limits."""
         if tried.rows:
-            row, kind, reason, unlock = broken(tried, chip.id)
+            row, kind, reason, unlock = broken(tried, self.knowledge.prices)
             return Refused(chip, row.accelerators, kind, reason, unlock)
         return self._why(*tried.refusals[-1]) if tried.refusals else bounds.refused(chip, most, self.terms)
 

@@ -13,6 +13,7 @@ from chipwise.compare.decision import Refused
 from chipwise.compare.terms import Terms
 from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import Refusal
+from chipwise.prices import PriceBook, why_no_price
 from chipwise.units import HOUR, format_money, format_seconds
 
 KNEE = 1.05  # a count is nearly as good as the best up to this many times its time, cost or energy
@@ -102,7 +103,7 @@ def tried(
     return Counts(terms, rows, refusals)
 
 
-def broken(counts: Counts, chip: str) -> tuple[TrainingRow, str, str, str]:
+def broken(counts: Counts, prices: PriceBook) -> tuple[TrainingRow, str, str, str]:
     """Of counts that all break a limit: the one that comes nearest, which limit, why, what would unlock it."""
     terms = counts.terms
     in_time = [r for r in counts.rows if terms.deadline_s is None or r.prediction.duration.high <= terms.deadline_s]
@@ -117,7 +118,8 @@ def broken(counts: Counts, chip: str) -> tuple[TrainingRow, str, str, str]:
     priced = [r for r in in_time if r.ondemand is not None]
     assert terms.budget_usd is not None
     if not priced:
-        return in_time[0], "budget", f"{chip} has no public price", "no budget can be checked"
+        acc = in_time[0].accelerators
+        return in_time[0], "budget", why_no_price(acc.chip, acc.count, False, prices), "no budget can be checked"
     row = min(priced, key=lambda r: r.ondemand.usd.high if r.ondemand else 0.0)
     assert row.ondemand is not None
     late = "" if terms.deadline_s is None else f" within {format_seconds(terms.deadline_s)}"

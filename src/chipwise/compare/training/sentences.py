@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, runner_up, spot_in_words
+from chipwise.compare.sellers import sellers_in_words
 from chipwise.compare.terms import Terms
 from chipwise.compare.training.comparer import TrainingComparer
 from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import lora_in_words
-from chipwise.prices import prices_in_words
+from chipwise.prices import fabric_in_words, prices_in_words, why_no_price
 from chipwise.units import DAY, format_money, format_seconds
 from chipwise.workload.model import Workload
 
@@ -33,7 +34,10 @@ def in_words(
         )
     second = runner_up(rows, pick, objective)
     return DecisionSummary(
-        _pick(pick, rows, comparer.terms), _why(comparer, pick, second, objective), _flip(rows, pick, flips, objective)
+        _pick(pick, rows, comparer.terms),
+        _why(comparer, pick, second, objective),
+        _flip(rows, pick, flips, objective),
+        sellers_in_words(rows, pick, comparer.knowledge, objective),
     )
 
 
@@ -145,13 +149,13 @@ def _without_price(rows: Sequence[TrainingRow], pick: TrainingRow) -> str:
 def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: bool) -> tuple[str, ...]:
     """What the comparison took for granted."""
     calibration = comparer.knowledge.calibration.training
-    t = comparer.workload.train
+    t, book = comparer.workload.train, comparer.knowledge.prices
     stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
     said = [
         "counts: as named" if fixed else f"counts (where not named): {comparer.terms.in_words()}",
         "software: " + (comparer.stack.name if comparer.stack else f"{', '.join(stacks)} (assumed: none was named)"),
-        "prices: the cheapest listed instances that hold the chips, paid whole; whether so many are free and joined by "
-        "a fast network is not known; storage, network, support and discounts come on top (see chipwise cost)",
+        f"prices: the cheapest listed instances that hold the chips, paid whole; {fabric_in_words(book)}; whether so "
+        "many are free is not known; storage, network, support and discounts come on top (see chipwise cost)",
         spot_in_words(rows, lambda row: row.accelerators),
         f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
         *lora_in_words(comparer.workload),
@@ -163,8 +167,13 @@ def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: 
     if any(r.prediction.step.evidence == "compiled" for r in rows) or uncompiled:
         said.append("layouts are chosen by the model; compiled rows time that layout by the compiler's schedule")
         said += uncompiled
+    said += [
+        f"{r.accelerators}: {why_no_price(r.accelerators.chip, r.accelerators.count, False, book)}"
+        for r in rows
+        if r.ondemand is None and book.offers_for(r.accelerators.chip.id)
+    ]
     used = [q.price for r in rows for q in (r.ondemand, r.spot) if q]
-    return (*said, *prices_in_words(comparer.knowledge.prices, used))
+    return (*said, *prices_in_words(book, used))
 
 
 def nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:

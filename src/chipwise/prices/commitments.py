@@ -1,0 +1,55 @@
+"""Commitments that count: none older than a year, none above what the same chips cost on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from chipwise.catalog import Chip, Commitment
+from chipwise.prices.book import PriceBook
+from chipwise.prices.fit import price_of
+from chipwise.prices.record import age_in_days
+
+OLDEST_DAYS = 365
+
+
+@dataclass(frozen=True, slots=True)
+class Commitments:
+    """Those that count, cheapest first, and in words why others don't."""
+
+    counted: tuple[Commitment, ...]
+    left_out: tuple[str, ...]
+
+
+def commitments_that_count(
+    book: PriceBook, chip: Chip, years: int, today: date, clouds: Iterable[str] | None = None
+) -> Commitments:
+    """Commitments of so many years for a chip; a company's own always count.
+
+    >>> from chipwise.catalog import load
+    >>> from chipwise.prices.book import listed
+    >>> found = commitments_that_count(listed(), load().chips["h100"], 1, date(2026, 11, 16))
+    >>> "oblivus" in {c.cloud for c in found.counted}, [words for words in found.left_out if "oblivus" in words]
+    (False, ['oblivus at $3.62/h of 2024-02-26: older than a year'])
+    """
+    now = price_of(chip, chip.fabric.host_chips, False, today, book)
+    counted, left_out = [], []
+    for c in book.commitments_for(chip.id, years, clouds):
+        against = c.ondemand_usd_per_chip_hour
+        if against is None and now is not None:
+            against = now.usd_per_chip_hour
+        if c.own:
+            counted.append(c)
+        elif age_in_days(c.date, today) > OLDEST_DAYS:
+            left_out.append(f"{_named(c)}: older than a year")
+        elif against is not None and c.usd_per_chip_hour >= against:
+            left_out.append(f"{_named(c)}: not below ${against:.2f}/h on demand")
+        else:
+            counted.append(c)
+    return Commitments(tuple(counted), tuple(left_out))
+
+
+def _named(c: Commitment) -> str:
+    where = f"{c.cloud} {c.region}" if c.region else c.cloud
+    return f"{where} at ${c.usd_per_chip_hour:.2f}/h of {c.date}"

@@ -1,0 +1,1 @@
+"""Newer list prices: the public SkyPilot catalog fetched, checked, compared with the list in force, and kept."""
