@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 
 from chipwise.catalog import Commitment, Offer, load
 
 STALE_DAYS = 90
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: the newest date is looked up for every offer, and kept
 class PriceBook:
     """Offers and commitments, and in words where they come from."""
 
@@ -66,10 +66,11 @@ class PriceBook:
         ]
         return tuple(sorted(commitments, key=lambda c: (c.usd_per_chip_hour, c.cloud, c.region)))
 
-    @property
+    @cached_property
     def newest(self) -> date:
         """The date of the newest list price; own prices don't make a list old."""
-        return _newest(self.offers)
+        offers = [offer for offer in self.offers if not offer.own] or self.offers
+        return max(date.fromisoformat(offer.date) for offer in offers)
 
     def recent(self, offer: Offer) -> bool:
         """Whether an offer counts before older ones: a list price near the newest, and every own price."""
@@ -81,8 +82,3 @@ def listed() -> PriceBook:
     """The list prices that come with this version."""
     catalog = load()
     return PriceBook(catalog.offers, catalog.commitments, "list prices of the catalog")
-
-
-@cache
-def _newest(offers: tuple[Offer, ...]) -> date:
-    return max(date.fromisoformat(offer.date) for offer in [o for o in offers if not o.own] or offers)
