@@ -10,6 +10,7 @@ from chipwise.errors import NOTHING, InputError
 from chipwise.io.files import read_json
 from chipwise.workload.build import build_model
 from chipwise.workload.model import Model
+from chipwise.workload.quantization import native_precision
 
 _ABSURD = 10**9  # no dimension of any model comes near
 
@@ -29,7 +30,7 @@ def model_from_config(config: Mapping[str, Any], name: str = "", where: str = "c
     ...                    "vocab_size": 50257, "n_positions": 1024}).d_ff
     3072
     """
-    kind = config.get("model_type")
+    whole, kind = config, config.get("model_type")
     nested = config.get("text_config")
     if isinstance(nested, Mapping) and (kind not in _READERS or kind == "gemma3"):
         # A vision-language wrapper: the text model is inside, the vision tower is not described.
@@ -47,6 +48,7 @@ def model_from_config(config: Mapping[str, Any], name: str = "", where: str = "c
     fields = reader(read)
     if fields["family"] in ("decoder", "encoder"):
         fields = {**_context(read), **fields}
+    fields["native_precision"] = native_precision(whole)
     declared = config.get("_name_or_path")
     short = declared.rstrip("/").rsplit("/", 1)[-1] if isinstance(declared, str) else ""
     return build_model(fields, name=name or short or kind, where=where)

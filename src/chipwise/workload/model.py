@@ -91,6 +91,16 @@ class Model:
     source: str = ""
     source_date: str = ""  # when the source was published, YYYY-MM or YYYY-MM-DD
     context: int = 0  # longest sequence it takes, prompt and answer together; 0: not known
+    native_precision: str = "bf16"  # what the weights are published in: one of SERVE_PRECISIONS or SPELLINGS
+
+    @property
+    def serve_precision(self) -> str:
+        """The published precision as one that can be served in.
+
+        >>> Model("m", "decoder", 1, 64, 1, 1, 64, 64, 10, native_precision="mxfp4").serve_precision
+        'fp4'
+        """
+        return SPELLINGS.get(self.native_precision, self.native_precision)
 
     @property
     def moe_layers(self) -> int:
@@ -125,6 +135,7 @@ class Model:
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 # weights as they are served; int8w and int4 are weights alone, the products run in 16 bits
 SERVE_PRECISIONS = ("fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4")
+SPELLINGS = {"mxfp4": "fp4", "nvfp4": "fp4"}  # formats of 4-bit floats by their own names
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8", "fp32")
 STORED_BYTES: dict[str, float] = {  # of one element, the scales of small formats not included
     "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int8w": 1.0, "int4": 0.5, "fp4": 0.5,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -20,6 +20,7 @@ from chipwise.workload.fields import (
     number_of,
     seconds_of,
 )
+from chipwise.workload.model import SPELLINGS
 
 MOST_TOKENS = 10**9  # of one request
 USUAL_PERCENTILE = 99.0  # what an SLO without a percentile means
@@ -162,6 +163,18 @@ class OfflineSpec(Strict):
     deadline: Duration | None = Field(None, description="When the last one must be answered, such as 6h.")
 
 
+def _spelled(value: Any) -> Any:
+    return SPELLINGS.get(value, value) if isinstance(value, str) else value
+
+
+_WEIGHTS = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4"]
+Precision = Annotated[
+    _WEIGHTS,
+    BeforeValidator(_spelled),
+    WithJsonSchema({"enum": [*get_args(_WEIGHTS), *SPELLINGS], "type": "string"}),
+]
+
+
 class ServeSpec(Strict):
     """What the model must answer, and how soon."""
 
@@ -180,8 +193,10 @@ class ServeSpec(Strict):
         None, description="How requests come; beside a trace, the rate its timestamps are scaled to."
     )
     offline: OfflineSpec | None = Field(None, description="Instead of arrival: a job of so many requests.")
-    precision: Literal["fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4"] = Field(
-        "bf16", description="Precision of the weights; int8w and int4 are weights alone, products run in 16 bits."
+    precision: Precision | None = Field(
+        None,
+        description="Precision of the weights, mxfp4 and nvfp4 as fp4; int8w and int4 are weights alone, products run "
+        "in 16 bits. Default: what the model is published in.",
     )
     kv_precision: Literal["bf16", "fp16", "fp8", "int8", "fp32"] | None = Field(
         None, description="Precision of cached keys and values; default: that of activations, whatever the weights: "
