@@ -30,7 +30,7 @@ def test_the_table_has_rows_a_decision_refusals_and_assumptions(shown):
         assert column in lines[1]
     for heading in ("Decision", "Refused", "What decides this workload", "Assumptions"):
         assert heading in lines
-    assert "Pick h100:" in shown and "h200:16: carries" in shown
+    assert "Pick h100:" in shown and "h200:16: sustains" in shown
     assert "tpot p99 of 50 ms can't be met" in next(line for line in lines if line.startswith("  l4: "))
     assert "seed 0" in shown and "idle hours" in shown and "no interruptions" in shown
 
@@ -71,5 +71,5 @@ def test_what_does_not_apply_is_one_line():
     assert "services are simulated" in refused(SMALL, "--evidence", "compiled")
     assert "how a model is trained" in refused(SMALL, "--batch", "8")
     assert "is for models served" in refused(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml", "--rate", "8")
-    assert "carries" in refused(SERVE, "--on", "h100:8")
+    assert "sustains" in refused(SERVE, "--on", "h100:8")
     assert "can't be met: the nearest is" in refused(SERVE, "--on", "l4")

@@ -107,10 +107,10 @@ def test_a_fixed_count_is_evaluated_and_refused_above_its_capacity():
     assert [(str(r.accelerators), r.kind) for r in found.refused] == [("h200:1", "slo")]
     short = found.refused[0]
     assert (
-        "carries" in short.reason and "of the 100 requests/s" in short.reason and short.unlock == "more chips would do"
+        "sustains" in short.reason and "of the 100 requests/s" in short.reason and short.unlock == "more chips would do"
     )
     assert str(found.rows[0].accelerators) == "h100:8"
-    with pytest.raises(Refusal, match=r"h200:1 carries .* of the 100 requests/s"):
+    with pytest.raises(Refusal, match=r"h200:1 sustains .* of the 100 requests/s"):
         on("h200:1", job(100))
 
 
@@ -130,7 +130,7 @@ def test_counts_named_are_kept():
 def test_an_slo_no_load_keeps_is_refused_with_the_nearest():
     with pytest.raises(Refusal, match="tpot p99 of 1 ms can't be met: the nearest is"):
         on("l4", job(slo={"tpot": "1ms"}))
-    with pytest.raises(Refusal, match=r"none of the 2 chips compared carries .*the nearest: on h200"):
+    with pytest.raises(Refusal, match=r"none of the 2 chips compared can serve .*the nearest: on h200"):
         on("l4,h200", job(slo={"tpot": "1ms"}))
 
 
@@ -173,7 +173,7 @@ def test_an_offline_job_without_a_deadline_costs_by_the_token():
     assert costs == sorted(costs) and "a million tokens" in found.words.pick
 
 
-def test_users_of_a_closed_loop_are_carried():
+def test_users_of_a_closed_loop_are_sustained():
     work = job(arrival={"users": 200})
     assert demand_of(work) == Demand("users", 200.0)
     row = on("h100", work).rows[0]
@@ -230,7 +230,7 @@ def test_slices_exist_and_named_chips_hold_whole_replicas():
     assert held(Candidate.read("h100:2").fixed, 4, DAY).replicas == 0
 
 
-def test_the_demand_of_another_size_keeps_what_replicas_carry():
+def test_the_demand_of_another_size_keeps_what_replicas_sustain():
     work = job()
     market = ServingComparer.of(work, Terms(), Knowledge(load_calibration(bench=False), today=DAY))
     market.replicas(CHIPS["h100"])

@@ -40,7 +40,7 @@ def found():
     return search(at(), 4)
 
 
-def test_the_best_split_carries_most(found):
+def test_the_best_split_sustains_most(found):
     assert found.best.load.value == max(c.load.value for c in found.capacities)
     assert found.best.load.low <= found.best.load.value <= found.best.load.high
     assert found.best.limit
@@ -55,7 +55,7 @@ def test_the_load_found_holds_and_more_does_not(found):
 
 
 @pytest.mark.parametrize("bound", [Bound("tpot", 99.0, 0.02), Bound("ttft", 90.0, 0.3), Bound("e2e", 50.0, 2.0)])
-def test_a_stricter_slo_never_carries_more(bound):
+def test_a_stricter_slo_never_sustains_more(bound):
     loose, strict = (at(slo=(replace(bound, seconds=bound.seconds * scale),)) for scale in (2.0, 1.0))
     more, less = (capacity_of(service(p, Split()), trial_requests(p)).load.value for p in (loose, strict))
     assert more >= less > 0

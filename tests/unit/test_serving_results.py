@@ -97,8 +97,10 @@ def test_an_offline_job_has_no_curve():
         api.serve("examples/llama-3.1-8b-offline.yaml", on="h200:8", curve=True)
 
 
-def test_more_than_the_chips_carry_is_refused_with_what_they_carry():
-    with pytest.raises(InputError, match=r"serve\.arrival\.rate: '500' .* h100:1 carries as 1 replica of tp=1, .* SLO"):
+def test_more_than_the_chips_sustain_is_refused_with_what_they_sustain():
+    with pytest.raises(
+        InputError, match=r"serve\.arrival\.rate: '500' .* h100:1 sustains as 1 replica of tp=1, .* SLO"
+    ):
         api.serve(chat(rate=500), on="h100:1", tp=1, requests=400)
 
 

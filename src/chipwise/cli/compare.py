@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from chipwise.cli.options import (
     NO_FLAGS,
     NO_PRICE_FLAGS,
@@ -44,14 +48,15 @@ def compare(
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
     offers: PriceFlags = NO_PRICE_FLAGS,
+    every: Annotated[bool, typer.Option("--all", help="Every row, also services above 20x the best cost.")] = False,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
     """Compare chips on a workload, and say what to pick.
 
     For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
-    why, and what would flip the decision. Of a model that is served: the cheapest chips that carry its requests within
-    the SLO, and what they cost an hour and a million tokens.
+    why, and what would flip the decision. Of a model that is served: the cheapest chips that sustain its requests
+    within the SLO, and what they cost an hour and a million tokens.
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
@@ -72,5 +77,6 @@ def compare(
             evidence=evidence,
             knowledge=known,
             progress=shown,
+            every=every,
         )
     show(comparison, output, out)

@@ -1,4 +1,4 @@
-"""chipwise serving: a model served on chips, simulated request by request, and the largest load it carries."""
+"""chipwise serving: a model served on chips, simulated request by request, and the largest load it sustains."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def simulate(
         option(
             "--requests",
             "N",
-            "Requests to simulate. Default: 10,000; all of a trace or an offline job.",
+            "Requests to simulate. Default: 10,000, or 600 a replica; all of a trace or an offline job.",
             min=1,
             max=MOST_REQUESTS,
         ),
@@ -144,7 +144,7 @@ def capacity(
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """Find the largest load that chips carry within an SLO.
+    """Find the largest load that chips sustain within an SLO.
 
     Every split of the replicas, the best one's interval, settings and flags, and the Pareto front of speed for a user
     against the output of a chip. The rate of the workload is not the load tried; it says how many chips it takes.

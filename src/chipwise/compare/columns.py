@@ -227,6 +227,11 @@ SERVING: list[Column[ServingRow]] = [
     Column("chips_per_replica", lambda r: r.split.chips, help="chips of one replica"),
     Column("stack", lambda r: r.served.service.target.stack.id, help="the software stack assumed or named"),
     Column(
+        "precision",
+        lambda r: r.precision,
+        help="of the weights as served here: what stands in for a precision that the chip lacks",
+    ),
+    Column(
         "latencies_seconds",
         _latencies,
         help="estimates at the percentiles of the SLO, by metric and percentile: `ttft_p99`",
@@ -238,7 +243,7 @@ SERVING: list[Column[ServingRow]] = [
         "unloaded",
         lambda r: format_seconds(r.unloaded.value),
         drop=5,
-        help="estimate of the time per token (or of the whole answer) of a request that meets no other",
+        help="estimate of the time per token at batch 1 (or of the whole answer) of a request that meets no other",
         unit="s",
     ),
     Column(
@@ -254,7 +259,7 @@ SERVING: list[Column[ServingRow]] = [
     Column(
         "capacity",
         lambda r: r.load,
-        help="estimate of the largest load that all replicas carry",
+        help="estimate of the largest load that all replicas sustain",
         unit="requests/s or users",
     ),
     Column(
@@ -266,6 +271,13 @@ SERVING: list[Column[ServingRow]] = [
         unit="share",
     ),
     Column("limit", lambda r: r.limit, help="what ends the capacity, in words"),
+    Column(
+        "queueing_margin",
+        lambda r: r.queueing_margin,
+        help="what random arrivals take off the capacity of a replica, against requests at equal distances; null "
+        "where they are not random",
+        unit="share",
+    ),
     Column(
         "duration_seconds",
         lambda r: r.seconds if r.demand.kind == "job" else None,
@@ -315,6 +327,8 @@ def serving_columns(c: ServingComparison) -> list[Column[ServingRow]]:
     else:
         latencies = [_latency(name) for name in dict.fromkeys(name for name, _ in slo_latencies(c.rows[0]))]
     at = next(i for i, column in enumerate(SERVING) if column.header == "replicas") + 1
+    if any(row.precision != c.workload.serve.precision for row in c.rows):
+        latencies.insert(0, Column("", None, "precision", lambda r: r.precision, words=True))
     return [*SERVING[:at], *latencies, *SERVING[at:]]
 
 

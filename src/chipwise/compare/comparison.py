@@ -70,6 +70,7 @@ class Comparison(Result, Generic[R, C]):
     relaxed: Relaxed | None  # of services: the pick with twice the bound that limits it
     words: DecisionSummary
     assumptions: tuple[str, ...]
+    every: bool = False  # rows far from the best are shown too
 
     def headline(self) -> str:
         """The pick, and how many rows it was picked from."""

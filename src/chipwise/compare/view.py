@@ -8,12 +8,15 @@ from typing import Any
 from chipwise.compare import columns as declared
 from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
 from chipwise.compare.decision import DecisionSummary, Refused
+from chipwise.compare.serving.row import ServingRow
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
 from chipwise.present.columns import record as row_record
 from chipwise.units import format_count, format_seconds
 from chipwise.workload import metrics_that_matter
 from chipwise.workload.serve_criteria import what_decides_serving
+
+FAR = 20  # times the cost of the best, above which rows of services are folded
 
 
 def columns(c: Comparison[Any, Any]) -> Sequence[Column[Any]]:
@@ -72,6 +75,7 @@ def blocks(c: Any) -> list[Block]:
     return [
         Text(f"{c.workload.name}: {head}; by {c.terms.objective}"),
         ranked(c),
+        *(Text(line) for line in _far_in_words(c)),
         *(Text(line, i == 0) for i, line in enumerate(("Decision", *decision_lines(c.words)))),
         *section("Refused", refusals(c.refused)),
         *section("What decides this workload", criteria(c)),
@@ -88,8 +92,27 @@ def ranked(c: AnyComparison, numbered: bool = True, **options: Any) -> Table:
     """The rows as a table, the pick standing out."""
     order = {id(row): i for i, row in enumerate(c.rows, 1)}
     number: Column[AnyRow] = Column("rank", lambda row: order[id(row)], "#")
-    picked = frozenset(i for i, row in enumerate(c.rows) if row is c.pick)
-    return table([*([number] if numbered else []), *columns(c)], c.rows, c, strong=picked, **options)
+    folded = far_off(c)
+    rows = [row for row in c.rows if row not in folded]
+    picked = frozenset(i for i, row in enumerate(rows) if row is c.pick)
+    return table([*([number] if numbered else []), *columns(c)], rows, c, strong=picked, **options)
+
+
+def far_off(c: AnyComparison) -> list[ServingRow]:
+    """Services that cost more than 20 times the best: nobody would deploy them, so they share a line."""
+    if c.every or not isinstance(c, ServingComparison) or c.terms.objective != "cost":
+        return []
+    priced = [(row, by.value) for row in c.rows if (by := row.by("cost")) is not None]
+    best = min((value for _, value in priced), default=0.0)
+    return [row for row, value in priced if value > FAR * best and row is not c.pick]
+
+
+def _far_in_words(c: AnyComparison) -> list[str]:
+    folded = far_off(c)
+    if not folded:
+        return []
+    names = ", ".join(f"{row.accelerators} at {row.ondemand}" for row in folded)
+    return [f"{len(folded)} more above {FAR}x the best: {names}; --all shows them"]
 
 
 def training_head(c: TrainingComparison) -> str:
@@ -114,7 +137,18 @@ def serving_head(c: ServingComparison) -> str:
     writes = c.workload.model.family == "decoder"
     lengths = f", {s.input.mean:,.0f} tokens in and {s.output.mean:,.0f} out on average" if writes else ""
     slo = f", {', '.join(map(str, s.slo))}" if s.slo else ", no SLO"
-    return f"{work}{lengths}, {s.precision}{slo}"
+    return f"{work}{lengths}, {_precision(c)}{slo}"
+
+
+def _precision(c: ServingComparison) -> str:
+    """The precision, and what stands in for it on which chips."""
+    wanted = c.workload.serve.precision
+    others: dict[str, list[str]] = {}
+    for row in c.rows:
+        if row.precision != wanted:
+            others.setdefault(row.precision, []).append(row.accelerators.chip.id)
+    instead = "; ".join(f"{name} on {', '.join(dict.fromkeys(chips))}" for name, chips in others.items())
+    return f"{wanted} ({instead})" if instead else wanted
 
 
 def refusals(refused: Sequence[Refused]) -> list[str]:

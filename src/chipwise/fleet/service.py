@@ -7,13 +7,12 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from chipwise.compare.serving.comparer import ServingComparer
-from chipwise.compare.serving.replicas import with_interval
+from chipwise.compare.serving.replicas import ReplicaLoad
 from chipwise.compare.terms import Terms, at_least
 from chipwise.errors import InputError, Refusal
 from chipwise.fleet.demand import Demand, peak_hours
 from chipwise.fleet.problem import Block, Pool, Service
 from chipwise.fleet.sizing import Placed, Sizing, shut_out, source, within
-from chipwise.serving.capacity import Capacity
 from chipwise.workload.load import load_serving
 
 if TYPE_CHECKING:
@@ -74,16 +73,16 @@ def sized_service(
 
 
 def _replica(
-    sizing: Sizing, comparer: ServingComparer, work: str, found: Sequence[Capacity], pool: Pool
+    sizing: Sizing, comparer: ServingComparer, work: str, found: Sequence[ReplicaLoad], pool: Pool
 ) -> tuple[float, int]:
     """Requests a second that a unit carries with its best split, or a replica over several units, and how many."""
 
-    def per_unit(c: Capacity) -> float:
+    def per_unit(c: ReplicaLoad) -> float:
         each = c.service.replica.split.chips
         return c.load.value * (pool.chips // each) if each <= pool.chips else c.load.value / ceil(each / pool.chips)
 
     best = max(found, key=per_unit)
-    exact = with_interval(best, comparer.requests(best.service.target))
+    exact = comparer.confirmed(best)
     each = best.service.replica.split.chips
     chip = best.service.target.chip
     sizing.placed[work, pool.chip, 0] = Placed(

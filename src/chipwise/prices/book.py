@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 from chipwise.catalog import Commitment, Offer, load
@@ -17,7 +17,7 @@ FabricNeeded = Literal["known", "any"]
 GIVEN = "given"  # the cloud of an offer that stands for a price given by hand
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: the newest date is looked up for every offer, and kept
 class PriceBook:
     """Offers and commitments, and in words where they come from."""
 
@@ -74,7 +74,7 @@ class PriceBook:
         ]
         return tuple(sorted(commitments, key=lambda c: (c.usd_per_chip_hour, c.cloud, c.region)))
 
-    @property
+    @cached_property
     def newest(self) -> date:
         """The date of the newest list price; own prices don't make a list old."""
         listed_dates = [o.date for o in self.offers if not o.own] or [o.date for o in self.offers]

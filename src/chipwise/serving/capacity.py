@@ -8,10 +8,12 @@ from functools import partial
 from math import ceil, exp, inf, log2
 from typing import Any
 
+from chipwise.catalog import Chip
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing, Refusal
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.site import slice_for
+from chipwise.serving.measures import SloCheck
 from chipwise.serving.requests import OPEN, Requests, draw
 from chipwise.serving.service import Served, Service, ServingTarget, run, service, settled
 from chipwise.serving.split import Split
@@ -106,13 +108,13 @@ class CapacitySearch:
 
     @property
     def needed_replicas(self) -> int:
-        """Replicas like the best one that carry the workload's own load; 0: it has none."""
+        """Replicas like the best one that sustain the workload's own load; 0: it has none."""
         best = self.best
         return ceil(self.demand / (best.load.value / best.service.replicas) - 1e-9)
 
     @property
     def needed_chips(self) -> int:
-        """Chips of the best split that carry the workload's own load; 0: it has none."""
+        """Chips of the best split that sustain the workload's own load; 0: it has none."""
         return self.needed_replicas * self.best.service.replica.split.chips
 
 
@@ -129,6 +131,20 @@ def splits(model: Model, chips: int, fast: int) -> list[Split]:
         out += [Split(tp=s.tp, ep=s.tp) for s in out if s.tp > 1 and s.pp == 1 and e % s.tp == 0]
         out += [Split(dp=n, ep=n) for n in _powers(chips) if n > 1 and e % n == 0 and n <= fast]
     return [s for s in out if s.chips <= min(chips, WIDEST)]
+
+
+def by_reach(ways: Sequence[Split], chip: Chip) -> list[list[Split]]:
+    """Splits in the order to try them: those over several hosts that only PCIe and the network join come last, alone.
+
+    >>> from chipwise.catalog import load
+    >>> by_reach([Split(tp=8), Split(tp=8, pp=2)], load().chips["l40s"])
+    [[Split(tp=8, pp=1, dp=1, ep=1)], [Split(tp=8, pp=2, dp=1, ep=1)]]
+    """
+    if chip.fabric.kind != "pcie":
+        return [list(ways)]
+    near = [split for split in ways if split.chips <= chip.fabric.host_chips]
+    far = [split for split in ways if split.chips > chip.fabric.host_chips]
+    return [group for group in (near, far) if group]
 
 
 def _powers(most: int) -> list[int]:
@@ -228,7 +244,7 @@ def _lightest(of: Service, requests: Requests) -> float:
 
 def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capacity:
     """The largest load of all replicas of a service."""
-    one = of if of.prefill is not None else of.with_replicas(1)  # pools of two kinds carry what they carry together
+    one = of if of.prefill is not None else of.with_replicas(1)  # pools of two kinds sustain what they sustain together
     load, served, why, trials = largest(one, requests)
     low = high = load
     if interval and load > 0 and requests.kind != "offline":
@@ -255,26 +271,31 @@ def search(
     """Every split of replicas over these chips, each with its largest load; the settings of the best one tuned."""
     requests = trial_requests(target, seed)
     model = target.workload.model
-    ways = list(only) if only is not None else splits(model, chips, domain(slice_for(target.chip, chips)))
+    fast = domain(slice_for(target.chip, chips))
+    groups = [list(only)] if only is not None else by_reach(splits(model, chips, fast), target.chip)
+    count = sum(map(len, groups))
     capacities: list[Capacity] = []
     refused: list[RefusedSplit] = []
     refusals: list[Refusal] = []
-    for i, split in enumerate(ways):
-        if progress:
-            progress(i, len(ways), str(split))
-        try:
-            candidate = service(target, split, max(1, chips // split.chips))
-        except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
-            refused.append(RefusedSplit(split, str(refusal)))
-            refusals.append(refusal)
-            continue
-        capacities.append(capacity_of(candidate, requests))
+    for group in groups:
+        for split in group:
+            if progress:
+                progress(len(capacities) + len(refused), count, str(split))
+            try:
+                candidate = service(target, split, max(1, chips // split.chips))
+            except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
+                refused.append(RefusedSplit(split, str(refusal)))
+                refusals.append(refusal)
+                continue
+            capacities.append(capacity_of(candidate, requests))
+        if any(c.load.value > 0 for c in capacities):
+            break
     if not capacities:
         nothing = NoLayout(f"{model.name} can't be split over {chips} {target.chip.id}", "other counts may do")
         raise refusals[-1] if refusals else nothing
     ranked = sorted(capacities, key=lambda c: -c.worth)
     if ranked[0].load.value <= 0:
-        raise impossible(target, ranked)
+        raise impossible(target, (c.served.measures.slo_checks for c in ranked))
     if tune:
         ranked = _tuned(ranked, requests)
     longer: list[Capacity] = []
@@ -293,7 +314,7 @@ def confirmed(capacity: Capacity, seed: int = 0) -> Capacity:
 
 
 def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
-    """The best split with the batch of tokens and the number of sequences that carry most."""
+    """The best split with the batch of tokens and the number of sequences that sustain most."""
     best = ranked[0]
     r = best.service.replica
     settings: list[Callable[[EngineConfig], EngineConfig]] = [partial(_chunk, size) for size in CHUNKS]
@@ -324,11 +345,11 @@ def _batch(size: int, config: EngineConfig) -> EngineConfig:
     return replace(config, most_sequences=size)
 
 
-def impossible(target: ServingTarget, capacities: Iterable[Capacity]) -> Refusal:
-    """No load holds the SLO: which part can't be met, and the nearest that can."""
+def impossible(target: ServingTarget, checks: Iterable[Sequence[SloCheck]]) -> Refusal:
+    """No load holds the SLO: which part can't be met, and the nearest that can, by the lightest load of each split."""
     nearest: dict[Bound, float] = {}
-    for capacity in capacities:
-        for check in capacity.served.measures.slo_checks:
+    for each in checks:
+        for check in each:
             nearest[check.bound] = min(nearest.get(check.bound, inf), check.seconds)
     missed = [(bound, best) for bound, best in nearest.items() if best > bound.seconds]
     if not missed:

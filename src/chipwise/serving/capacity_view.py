@@ -223,7 +223,7 @@ def assumptions(c: ServingCapacity) -> list[str]:
     count, longer = (len(trial_requests(target, c.seed, size)) for size in (COUNT, LONG))
     out = [
         f"each load is tried on one replica with {count:,} requests, those of the best again with {longer:,}, seed "
-        f"{c.seed}; so many replicas carry so many times as much (a router that balances them, somewhat more)",
+        f"{c.seed}; so many replicas sustain so many times as much (a router that balances them, somewhat more)",
         f"{c.load.evidence}: {c.load.because}",
     ]
     spare = c.search.chips - c.best.service.chips

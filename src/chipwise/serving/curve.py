@@ -1,4 +1,4 @@
-"""Latency against load: a service simulated at loads from light to nearly all it carries."""
+"""Latency against load: a service simulated at loads from light to nearly all it sustains."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from chipwise.serving.capacity import capacity_of, trial_requests
 from chipwise.serving.service import Served, Service, run
-from chipwise.serving.sizing import Progress, carried
+from chipwise.serving.sizing import Progress, sustained
 
-SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of the most that is carried
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of the most that is sustained
 COUNT = 2000  # requests of a point, at least
 
 
@@ -28,7 +28,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadCurve:
-    """A service at loads from light to nearly all it carries."""
+    """A service at loads from light to nearly all it sustains."""
 
     service: Service
     within: float  # the largest load within the SLO; 0: none
@@ -36,11 +36,11 @@ class LoadCurve:
 
 
 def load_curve(of: Service, seed: int = 0, progress: Progress | None = None) -> LoadCurve:
-    """The service at shares of what it carries: of what the queue bears, or in a closed loop of what the SLO allows."""
+    """The service at shares of what it sustains: of what the queue bears, in a closed loop of what the SLO allows."""
     serve = of.target.workload.serve
     within = capacity_of(of, trial_requests(of.target, seed)).load.value
     closed = serve.arrival.kind == "closed"
-    most = max(within if serve.slo else 0.0, float(serve.arrival.users)) if closed else carried(of, seed)
+    most = max(within if serve.slo else 0.0, float(serve.arrival.users)) if closed else sustained(of, seed)
     loads = [share * most for share in SHARES]
     if closed:
         loads = sorted({float(max(1, round(load))) for load in loads})

@@ -78,6 +78,21 @@ def formats(chip: Chip, model: Model, precision: str, kv_precision: str) -> Form
     return Formats(base, base if only_experts(model, precision) else low, low, KV_BYTES[kv_precision], act, fallback)
 
 
+def in_short(chip: Chip, model: Model, precision: str) -> str:
+    """A precision as a chip really serves it: its name where the chip has it, else what stands in for it.
+
+    >>> from chipwise.catalog import load
+    >>> from chipwise.workload import preset
+    >>> llama = preset("llama-3.1-8b")
+    >>> in_short(load().chips["t4"], llama, "bf16"), in_short(load().chips["a100-80gb"], llama, "fp8")
+    ('fp16', 'fp8 weights, bf16 products')
+    """
+    fmt = formats(chip, model, precision, "bf16")
+    if fmt.fallback:
+        return f"{precision} weights, {fmt.experts.arithmetic} products"
+    return fmt.base.stored if precision in ("bf16", "fp16") else precision
+
+
 def in_words(chip: Chip, model: Model, precision: str) -> str:
     """What a precision means where that isn't what its name says; "" where it is."""
     fmt = formats(chip, model, precision, "bf16")

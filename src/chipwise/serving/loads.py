@@ -116,6 +116,9 @@ def outcome(replica: Replica, load: Load, calibration: Calibration) -> Outcome:
     c = replica.coefficients
     if load.kind == "batch":
         first, whole = (seconds(c, t) * replica.factor for t in batch_terms(replica, load, calibration))
+        least = replica.bound.prompt(load.input, replica.model.causal)
+        step = replica.bound.decode(load.count, load.input)
+        first, whole = max(first, least), max(whole, least + step * max(load.output - 1, 0.0))
         later = (whole - first) / max(load.output - 1, 1.0)
         return Outcome(first, later, load.count * load.output / whole)
     done = run(replica, load)

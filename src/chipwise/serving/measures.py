@@ -144,6 +144,14 @@ def measure(simulation: Simulation, slo: tuple[Bound, ...] = ()) -> Measures:
     )
 
 
+def check(simulation: Simulation, slo: tuple[Bound, ...]) -> tuple[tuple[float, ...], bool]:
+    """What `measure` has of an SLO, and nothing else: seconds at each bound, and whether the queue has an end."""
+    run, after = simulation, simulation.counted
+    ttft, e2e = (run.first_s - run.arrival_s)[after], (run.finish_s - run.arrival_s)[after]
+    tpot = _gap_of_each(run)[after]
+    return tuple(_at(run, bound, ttft, tpot, e2e) for bound in slo), _settled(run) and not _saturated(run)
+
+
 def spread(values: Array) -> Spread:
     """Mean and percentiles of values in the order of their requests, each with its interval."""
     ordered = np.sort(values)

@@ -11,7 +11,7 @@ from chipwise.errors import InputError, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.present.result import Result
 from chipwise.serving import capacity_view, view
-from chipwise.serving.capacity import Capacity, CapacitySearch, FrontPoint, RefusedSplit, front, search
+from chipwise.serving.capacity import COUNT, Capacity, CapacitySearch, FrontPoint, RefusedSplit, front, search
 from chipwise.serving.curve import LoadCurve, load_curve
 from chipwise.serving.limits import MOST_REQUESTS
 from chipwise.serving.measures import Measures, Spread
@@ -20,7 +20,8 @@ from chipwise.serving.sizing import Progress, ServiceRequest, check_chips, overl
 from chipwise.serving.split import Split
 from chipwise.workload.serve import ServingWorkload
 
-JOB = 1_000_000  # requests of an offline job that are simulated, at most: the others take as long
+JOB = 1_000_000  # requests that are simulated, at most: the others of an offline job take as long
+FEWEST = 10_000  # requests of a stream
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -134,7 +135,7 @@ class ServingCapacity(Result):
 
     @property
     def needed_chips(self) -> int:
-        """Chips of the best split that carry the workload's own load; 0: it has none."""
+        """Chips of the best split that sustain the workload's own load; 0: it has none."""
         return self.search.needed_chips
 
     record = capacity_view.record
@@ -151,10 +152,10 @@ def simulate_service(
     curve: bool = False,
     progress: Progress | None = None,
 ) -> ServingSimulation:
-    """Simulate the workload's requests on chips; refused where more arrives than they carry.
+    """Simulate the workload's requests on chips; refused where more arrives than they sustain.
 
-    `count` requests are simulated (default: 10,000, or all of a trace or an offline job); `curve` adds latency at
-    other loads.
+    `count` requests are simulated (default: 10,000, or 600 a replica where that is more; all of a trace or an offline
+    job); `curve` adds latency at other loads.
     """
     serve = target.workload.serve
     if count is not None and not 1 <= count <= MOST_REQUESTS:
@@ -162,10 +163,18 @@ def simulate_service(
     if curve and serve.arrival.kind == "offline":
         raise Refusal("an offline job has one load: there is no latency against load to plot")
     of = service_of(target, acc.count, request, seed, progress)
-    served = run(of, count=count or min(serve.requests, JOB), seed=seed, settle=True)
+    served = run(of, count=count or _enough(of), seed=seed, settle=True)
     if served.measures.saturated:
         raise overloaded(served, seed)
     return ServingSimulation(acc, served, request, seed, load_curve(of, seed, progress) if curve else None)
+
+
+def _enough(of: Service) -> int:
+    """Requests to simulate: of a stream so many a replica, or a large fleet would be filling all the time; 0: usual."""
+    serve = of.target.workload.serve
+    if serve.arrival.kind not in ("poisson", "bursty"):
+        return min(serve.requests, JOB)
+    return min(max(FEWEST, COUNT * of.replicas), JOB)
 
 
 def find_capacity(

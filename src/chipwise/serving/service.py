@@ -180,8 +180,22 @@ def replica_with_corrections(
             f"longest request needs {longest:,.0f}",
             "more chips per replica, a smaller cache precision or shorter requests would do",
         )
-    near = corrections(target, split, OFFLINE if offline else USUAL)
+    near = _possible(replica, corrections(target, split, OFFLINE if offline else USUAL), serve.input.mean)
     return replace(replica, factor=near["tpot"].factor, passes=serve.passes), near
+
+
+def _possible(replica: Replica, near: dict[str, Correction], prompt: float) -> dict[str, Correction]:
+    """Corrections without what would put a first token before the prompt's FLOPs at peak: that one is refused."""
+    if replica.model.family != "decoder":
+        return near
+    prompt = min(prompt, float(replica.parts.tokens[-1]))  # as far as there are times
+    modelled = seconds(replica.coefficients, prompt_terms(replica, 1.0, prompt, None))
+    least = replica.bound.prompt(prompt, replica.model.causal) / modelled
+    first = near["ttft"]
+    if first.factor >= least:
+        return near
+    why = f"{first.because}; its factor of {first.factor:.2f} is refused: a prompt would beat the chip's peak"
+    return {**near, "ttft": replace(first, factor=max(1.0, least), because=why)}
 
 
 def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, Correction]:
@@ -261,6 +275,7 @@ def settled(of: Service, served: Served) -> Service:
     if served.offline:
         return of
     found = corrections(of.target, of.replica.split, max(served.measures.in_system / of.replicas, 1.0))
+    found = _possible(of.replica, found, of.target.workload.serve.input.mean)
     change = found["tpot"].factor / of.corrections["tpot"].factor
     return replace(of.slower(change), corrections=found)
 
@@ -283,14 +298,15 @@ def run(
     what = serve if requests is None else requests
     done = simulate(what, of.fleet(), count=count, seed=seed, rate=rate, users=users)
     tpot, ttft = of.corrections["tpot"], of.corrections["ttft"]
-    m = _told(measure(done, tuple(_inside(b, of) for b in serve.slo)), serve.slo, of)
-    first = _moved(m.ttft, of.shown_s, ttft.factor / tpot.factor, ttft)
+    shown_s = of.shown_s
+    m = _told(measure(done, tuple(inside(b, of) for b in serve.slo)), serve.slo, of)
+    first = _moved(m.ttft, shown_s, ttft.factor / tpot.factor, ttft)
     later = _moved(m.tpot, 0.0, 1.0, tpot) if m.tpot else None
     gaps = _moved(m.itl, 0.0, 1.0, tpot) if m.itl else None
-    whole = _moved(m.e2e, of.shown_s, 1.0, tpot if m.tpot else ttft)
+    whole = _moved(m.e2e, shown_s, 1.0, tpot if m.tpot else ttft)
     kind = done.requests.kind  # only in closed loops and jobs does speed set the rate
     stay = m.e2e.mean.value  # in the replica: users of a closed loop wait for the way in and the stream as well
-    back = stay / (stay + of.shown_s) if kind == "closed" else 1.0
+    back = stay / (stay + shown_s) if kind == "closed" else 1.0
     rates = [
         _rate(r.scaled(back), tpot) if kind in ("closed", "offline") else replace(r, evidence=tpot.evidence)
         for r in (m.token_rate, m.request_rate)
@@ -298,7 +314,7 @@ def run(
     return Served(of, done, m, first, later, gaps, whole, *rates)
 
 
-def _inside(bound: Bound, of: Service) -> Bound:
+def inside(bound: Bound, of: Service) -> Bound:
     """An SLO for users as one on what the replica does by itself."""
     if bound.metric == "ttft":
         scale = of.corrections["ttft"].factor / of.corrections["tpot"].factor
@@ -306,17 +322,19 @@ def _inside(bound: Bound, of: Service) -> Bound:
     return replace(bound, seconds=bound.seconds - of.shown_s) if bound.metric == "e2e" else bound
 
 
+def as_users_see(bound: Bound, of: Service) -> tuple[float, float]:
+    """Seconds that a bound's metric has on top of the replica's own, and the factor on both."""
+    if bound.metric in ("tpot", "itl"):
+        return 0.0, 1.0
+    scale = of.corrections["ttft"].factor / of.corrections["tpot"].factor if bound.metric == "ttft" else 1.0
+    return of.shown_s, scale
+
+
 def _told(m: Measures, slo: tuple[Bound, ...], of: Service) -> Measures:
     """Measures whose bounds are those of the users again."""
-    scale = of.corrections["ttft"].factor / of.corrections["tpot"].factor
-    shift = {"ttft": of.shown_s, "e2e": of.shown_s}
-    return replace(
-        m,
-        slo_checks=tuple(
-            SloCheck(bound, (k.seconds + shift.get(bound.metric, 0.0)) * (scale if bound.metric == "ttft" else 1.0))
-            for bound, k in zip(slo, m.slo_checks, strict=True)
-        ),
-    )
+    seen = [(check, *as_users_see(bound, of), bound) for bound, check in zip(slo, m.slo_checks, strict=True)]
+    checks = tuple(SloCheck(bound, (check.seconds + more) * scale) for check, more, scale, bound in seen)
+    return replace(m, slo_checks=checks)
 
 
 def _moved(spread: Spread, shift: float, scale: float, by: Correction) -> Spread:

@@ -12,6 +12,7 @@ from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.catalog.serving_defaults import ServingDefaults
 from chipwise.errors import NoLayout, Refusal
 from chipwise.predict.model.energy import watts
+from chipwise.serving.bounds import StepBound, step_bound
 from chipwise.serving.coefficients import Coefficients, coefficients, labels
 from chipwise.serving.limits import LARGEST
 from chipwise.serving.memory import KvCacheBudget, MemoryShare, kv_cache_budget
@@ -37,6 +38,7 @@ class Replica:
     coefficients: Coefficients
     kv_cache: KvCacheBudget
     config: EngineConfig
+    bound: StepBound
     factor: float = 1.0  # on every time: by measurements near this one
     passes: int = 1  # over the model for each request (denoising steps)
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
@@ -72,23 +74,24 @@ class Replica:
         return self.spec.stack
 
     def step_times(self) -> StepTimeTable:
-        """Seconds of its iterations."""
-        c, p = self.coefficients, self.parts
+        """Seconds of its iterations, none below what the chips can do at best."""
+        c, p, least = self.coefficients, self.parts, self.bound
         scale = self.factor * self.passes
         total = (
             sum((getattr(c, name) * term for name, term in terms(p, self.stack).items()), np.zeros_like(p.tokens))
             * scale
         )
-        whole = np.interp(np.arange(LARGEST + 1.0), p.tokens, total)
+        tokens = np.arange(LARGEST + 1.0)
+        whole = np.maximum(np.interp(tokens, p.tokens, total), least.tokens(tokens) * self.passes)
         each = self.split.chips
         read = 0.0 if self.slot else c.context * p.context_s
         sequence = c.sequence_s + c.context * (p.window_s + self.slot * p.context_s)
         pair = c.prompt * p.pair_s * (1.0 if self.model.causal else 2.0)  # the schedule counts masked pairs
         return StepTimeTable(
             whole,
-            read * self.factor,
-            pair * self.factor,
-            sequence * self.factor,
+            0.0 if self.slot else max(read * self.factor, least.context_s),
+            max(pair * self.factor, least.pair_s),
+            max(sequence * self.factor, self.slot * least.context_s),
             self.chip.idle_w * each,
             watts(self.chip, 1.0) * each,
         )
@@ -179,6 +182,7 @@ def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | N
             MemoryShare(own.memory_share, own.share_of_free),
         ),
         config,
+        step_bound(spec),
         slot=spec.longest if own.fixed_slots else 0.0,
     )
 

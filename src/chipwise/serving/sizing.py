@@ -1,4 +1,4 @@
-"""A service sized to its chips: the split that is named or the best one, how many replicas, and what they carry."""
+"""A service sized to its chips: the split that is named or the best one, how many replicas, and what they sustain."""
 
 from __future__ import annotations
 
@@ -112,17 +112,17 @@ def without_slo(target: ServingTarget) -> ServingTarget:
     return replace(target, workload=replace(target.workload, serve=replace(target.workload.serve, slo=())))
 
 
-def carried(of: Service, seed: int) -> float:
+def sustained(of: Service, seed: int) -> float:
     """The largest load of a service before its queue grows, whatever the SLO."""
     return capacity_of(replace(of, target=without_slo(of.target)), trial_requests(of.target, seed)).load.value
 
 
 def overloaded(served: Served, seed: int) -> InputError:
-    """That more arrives than a service carries: how much it carries, and how much within the SLO."""
+    """That more arrives than a service sustains: how much it sustains, and how much within the SLO."""
     of = served.service
-    rate, most = served.simulation.requests.rate, carried(of, seed)
+    rate, most = served.simulation.requests.rate, sustained(of, seed)
     most = most if most < rate else served.measures.request_rate.value  # so near that a short run can't tell
-    words = f"at most the {most:.3g} requests/s that {of.target.chip.id}:{of.chips} carries as {of}"
+    words = f"at most the {most:.3g} requests/s that {of.target.chip.id}:{of.chips} sustains as {of}"
     if of.target.workload.serve.slo:
         within = capacity_of(of, trial_requests(of.target, seed))
         words += (

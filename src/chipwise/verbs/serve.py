@@ -35,8 +35,8 @@ def serve(
     `on` has all chips; `tp`, `pp`, `dp` and `ep` split a replica (default: the split with the largest load), as many
     `replicas` as fit, or ``disaggregate="2:6"`` for prefill and decode. `router` is ``round_robin``, ``least_loaded``
     or ``prefix``; `max_batch` sequences and a `chunk` of tokens are an iteration's limits (default: the stack's own).
-    So many `requests` are simulated (default: 10,000; all of a trace or an offline job). `curve` adds latency at other
-    loads, for `plot`.
+    So many `requests` are simulated (default: 10,000, or 600 a replica where that is more; all of a trace or an offline
+    job). `curve` adds latency at other loads, for `plot`.
 
     >>> from chipwise import load
     >>> chat = load("llama-3.1-8b", input_len=1000, output_len=200, rate=2, ttft="500ms")
@@ -66,7 +66,7 @@ def capacity(
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
 ) -> ServingCapacity:
-    """Find the largest load that chips carry within an SLO, over every split of the replicas and their settings.
+    """Find the largest load that chips sustain within an SLO, over every split of the replicas and their settings.
 
     `tp`, `pp`, `dp` and `ep` try one split alone. The rate of the workload is not the load tried: it says how many
     chips it takes (`needed_chips`).

@@ -10,7 +10,7 @@ from chipwise.errors import InputError
 # quant_method -> precision, where the method decides it
 METHODS = {"fp8": "fp8", "fbgemm_fp8": "fp8", "finegrained_fp8": "fp8", "mxfp4": "mxfp4", "nvfp4": "nvfp4"}
 BITS = ("awq", "gptq", "auto-round", "hqq", "gguf", "bitsandbytes", "eetq", "aqlm", "quanto")  # weights of some bits
-_DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+_DTYPES = {"float16": "fp16"}  # weights stored in 32 bits are served in 16
 _TAKEN = (*METHODS, *BITS, "compressed-tensors", "modelopt", "quark")
 
 

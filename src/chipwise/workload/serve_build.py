@@ -25,12 +25,13 @@ def build_serve(spec: ServeSpec, model: Model, base: Path) -> Serve:
     if trace is None:
         _within_context(given, taken, model)
     arrival = _arrival(spec, trace)
+    precision = spec.precision or model.serve_precision
     return Serve(
         input=given,
         output=taken,
         arrival=arrival,
-        precision=spec.precision,
-        kv_precision=spec.kv_precision or (spec.precision if spec.precision in ("fp16", "fp32") else "bf16"),
+        precision=precision,
+        kv_precision=spec.kv_precision or (precision if precision in ("fp16", "fp32") else "bf16"),
         prefix_hit=spec.prefix_hit or 0.0,
         slo=_slo(spec, model, taken),
         requests=spec.offline.requests if spec.offline else 0,

@@ -61,8 +61,8 @@ def _tokens(workload: ServingWorkload) -> list[str]:
         )
     if params.main >= _LARGE:
         said.append(
-            f"interconnect latency: tensor parallelism joins small results {2 * m.layers} times a step, and small"
-            " batches can't hide it"
+            f"interconnect latency: tensor parallelism takes {2 * m.layers} all-reduces a step, and small batches"
+            " can't hide them"
         )
     if active < _SMALL:
         said.append("host overhead: scheduling, launches and sampling are a large part of such short steps")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -21,6 +21,7 @@ from chipwise.workload.fields import (
     precision_of,
     seconds_of,
 )
+from chipwise.workload.model import SPELLINGS
 
 MOST_TOKENS = 10**9  # of one request
 USUAL_PERCENTILE = 99.0  # what an SLO without a percentile means
@@ -163,6 +164,14 @@ class OfflineSpec(Strict):
     deadline: Duration | None = Field(None, description="When the last one must be answered, such as 6h.")
 
 
+_WEIGHTS = Literal["fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4"]
+Precision = Annotated[
+    _WEIGHTS,
+    BeforeValidator(precision_of),
+    WithJsonSchema({"enum": [*get_args(_WEIGHTS), *SPELLINGS], "type": "string"}),
+]
+
+
 class ServeSpec(Strict):
     """What the model must answer, and how soon."""
 
@@ -181,12 +190,10 @@ class ServeSpec(Strict):
         None, description="How requests come; beside a trace, the rate its timestamps are scaled to."
     )
     offline: OfflineSpec | None = Field(None, description="Instead of arrival: a job of so many requests.")
-    precision: Annotated[
-        Literal["fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4"], BeforeValidator(precision_of)
-    ] = Field(
-        "bf16",
-        description="Precision of the weights; int8w and int4 are weights alone, products run in 16 bits. mxfp4 and "
-        "nvfp4 are read as fp4.",
+    precision: Precision | None = Field(
+        None,
+        description="Precision of the weights, mxfp4 and nvfp4 as fp4; int8w and int4 are weights alone, products run "
+        "in 16 bits. Default: what the model is published in.",
     )
     kv_precision: Literal["bf16", "fp16", "fp8", "int8", "fp32"] | None = Field(
         None, description="Precision of cached keys and values; default: that of activations, whatever the weights: "

@@ -1,4 +1,9 @@
-"""What evaluates a chip to serve on: the split and the number of replicas that carry the demand, and their cost."""
+"""What evaluates a chip to serve on: the split and the number of replicas that sustain the demand, and their cost.
+
+Replicas are sized one by one: each gets its share of the requests at random, as a router that looks at nothing would
+hand them out, and a fleet has as many as the demand over the load that one sustains so. A router that looks at queues
+does better, at most as well as requests at equal distances would: the difference is the queueing margin.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,9 @@ from typing import TYPE_CHECKING
 from chipwise.catalog import Accelerators, Chip
 from chipwise.compare.decision import DecisionSummary, Flip, Refused
 from chipwise.compare.serving.fleet import Fleet, held, rent
-from chipwise.compare.serving.replicas import COARSE, OutOfReach, carried, replicas, unloaded, with_interval
+from chipwise.compare.serving.replicas import Known, OutOfReach, ReplicaLoad, confirmed, queueing_margin, replicas
 from chipwise.compare.serving.row import Demand, ServingRow, demand_of
-from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms, at_least
+from chipwise.compare.terms import LARGEST_CHIPS, Candidate, Terms, at_least
 from chipwise.errors import InputError, Refusal
 from chipwise.knowledge import Knowledge
 from chipwise.predict.estimate import Estimate
@@ -21,21 +26,23 @@ from chipwise.serving import capacity
 from chipwise.serving.capacity import Capacity
 from chipwise.serving.requests import Requests
 from chipwise.serving.service import Served, Service, ServingTarget, run, serving_target
+from chipwise.serving.split import Split
+from chipwise.serving.trials import ReplicaTrials, unloaded
 from chipwise.units import HOUR, format_money, format_seconds
-from chipwise.workload.serve import ServingWorkload
+from chipwise.workload.serve import Bound, ServingWorkload
 
 if TYPE_CHECKING:
     from chipwise.compare.serving.flips import Relaxed
 
 
-FEW, MANY = 3_000, 20_000  # requests of the run that checks a fleet: 600 a replica within these
+MANY = 20_000  # requests of users, at most
 JOB = 4_000  # requests simulated of an offline job on one replica: several times what it works on at once
 TURNS = 20  # requests of a user in a closed loop
 FINAL = 2  # splits that are sized to the last replica where time or energy decides
-AGAIN = 8  # times that replicas are added where the run does not hold what the capacities said
+NEAR = 1.25  # splits are sized again by longer runs where short ones put them within so much of the best
 
 
-Sized = tuple[Capacity, Fleet]  # one replica with its largest load, and the chips for as many as it takes
+Sized = tuple[ReplicaLoad, Fleet]  # one replica with its largest load, and the chips for as many as it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,9 @@ class ServingComparer:
     terms: Terms
     knowledge: Knowledge
     demand: Demand
-    known: dict[str, tuple[Capacity, ...]] = field(default_factory=dict, compare=False)
+    known: dict[str, tuple[ReplicaLoad, ...]] = field(default_factory=dict, compare=False)
+    sure: dict[tuple[str, Split], Capacity] = field(default_factory=dict, compare=False)  # by longer runs
+    runs: Known = field(default_factory=dict, compare=False)  # of short requests, whatever the SLO
     missed: dict[str, float] = field(default_factory=dict, compare=False)  # chips that hold at no load: how far off
 
     @classmethod
@@ -88,7 +97,7 @@ class ServingComparer:
         return nowhere(self, refused)
 
     def times(self, factor: float) -> ServingComparer:
-        """The same with another demand; what replicas carry stays known."""
+        """The same with another demand; what replicas sustain stays known."""
         load = self.demand.load * factor
         if self.demand.kind == "users":
             load = max(1.0, round(load))
@@ -98,66 +107,59 @@ class ServingComparer:
         """Where the workload is served."""
         return serving_target(self.workload, chip, self.knowledge.calibration, self.workload.serve.stack)
 
-    def requests(self, target: ServingTarget) -> Requests:
+    def under(self, slo: tuple[Bound, ...]) -> ServingComparer:
+        """The same with other seconds in the bounds of the SLO; the runs of replicas stay known."""
+        work = replace(self.workload, serve=replace(self.workload.serve, slo=slo))
+        return replace(self, workload=work, known={}, sure={})
+
+    def requests(self, target: ServingTarget, count: int = capacity.COUNT) -> Requests:
         """What every load of a replica is tried with."""
-        count = JOB if self.demand.kind == "job" else capacity.COUNT
+        if self.demand.kind == "job":
+            count = JOB
         if self.demand.kind == "users":
             count = min(max(count, TURNS * int(self.demand.load)), MANY)
         return capacity.trial_requests(target, self.knowledge.seed, count)
 
-    def replicas(self, chip: Chip) -> tuple[Capacity, ...]:
-        """One replica of every split, with the largest load that each carries; a `Refusal` where none can be."""
+    def replicas(self, chip: Chip) -> tuple[ReplicaLoad, ...]:
+        """One replica of every split, with the largest load of each; a `Refusal` where none can be."""
         if chip.id not in self.known:
-            self.known[chip.id] = self._replicas(chip)
+            at = self.target(chip)
+            self.known[chip.id] = replicas(at, self.requests(at), self.terms.objective == "cost", self.runs)
         return self.known[chip.id]
 
-    def _replicas(self, chip: Chip) -> tuple[Capacity, ...]:
-        at = self.target(chip)
-        return replicas(at, self.requests(at), self.terms.objective == "cost")
+    def confirmed(self, one: ReplicaLoad) -> Capacity:
+        """The replica with its load by a longer run, and the interval of it."""
+        at = one.service.target
+        key = at.chip.id, one.split
+        if key not in self.sure:
+            self.sure[key] = confirmed(one, self.requests(at, capacity.LONG))
+        return self.sure[key]
+
+    def load(self, one: ReplicaLoad) -> float:
+        """The largest load of a replica, by the longest run there is."""
+        sure = self.sure.get((one.service.target.chip.id, one.split))
+        return one.load.value if sure is None else sure.load.value
 
     def sized(self, candidate: Candidate) -> list[Sized]:
-        """Every split on as many chips as it takes, or on those that were named; a `Refusal` where none carries it."""
-        carrying = [c for c in self.replicas(candidate.chip) if c.load.value > 0]
+        """Every split on as many chips as it takes, or on those that were named; a `Refusal` where none sustains it."""
+        able = [one for one in self.replicas(candidate.chip) if self.load(one) > 0]
         named = self.named(candidate)
         if named is None:
-            return [
-                (
-                    c,
-                    rent(
-                        candidate.chip,
-                        _each(c),
-                        self.demand.replicas(c.load.value),
-                        today=self.knowledge.today,
-                        book=self.knowledge.prices,
-                    ),
-                )
-                for c in carrying
-            ]
+            return [(one, self._rented(one, self.load(one))) for one in able]
         fleets = [
-            (c, fleet)
-            for c in carrying
-            if (fleet := held(named, _each(c), self.knowledge.today, book=self.knowledge.prices)).replicas
+            (one, fleet)
+            for one in able
+            if (fleet := held(named, one.split.chips, self.knowledge.today, book=self.knowledge.prices)).replicas
         ]
         if not fleets:
-            least = min(_each(c) for c in carrying)
-            raise Refusal(f"{named} holds no replica within the SLO", f"the smallest takes {least} chips")
-        fleets = [(self._exact(c, fleet.replicas), fleet) for c, fleet in fleets]
-        enough = [(c, fleet) for c, fleet in fleets if c.load.value * fleet.replicas >= self.demand.load]
-        if not enough:
-            best, fleet = max(fleets, key=lambda pair: pair[0].load.value * pair[1].replicas)
-            raise self._short(named, best.load.value * fleet.replicas, best.limit)
-        return enough
+            least = min(one.split.chips for one in able)
+            raise Refusal(f"{named} is too small for a replica within the SLO", f"it takes at least {least} chips")
+        return fleets
 
-    def _exact(self, one: Capacity, replicas: int) -> Capacity:
-        """The replica with its load refined where that decides whether so many carry the demand."""
-        near = self.demand.load / replicas
-        if self.demand.kind == "job" or not near / COARSE <= one.load.value < near:
-            return one
-        return carried(one.service, self.requests(one.service.target), one.load.value)
-
-    def _short(self, named: Accelerators, load: float, limit: str) -> Refusal:
-        most = replace(self.demand, load=load)
-        return Refusal(f"{named} carries {most} of the {self.demand} ({limit})", "more chips would do")
+    def _rented(self, one: ReplicaLoad, load: float, spot: bool = False) -> Fleet:
+        """The chips for as many replicas of a load as the demand takes: linear in the demand."""
+        count = self.demand.replicas(load)
+        return rent(one.service.target.chip, one.split.chips, count, spot, self.knowledge.today, self.knowledge.prices)
 
     def named(self, candidate: Candidate) -> Accelerators | None:
         """The chips asked for by count, if any."""
@@ -183,113 +185,111 @@ class ServingComparer:
 
     def _best(self, candidate: Candidate, sized: Sequence[Sized]) -> ServingRow:
         """Of all splits the cheapest (the fewest chips without a price), or the best by another objective."""
-        fixed = self.named(candidate) is not None
+        named = self.named(candidate)
+        able = self._enough(named, sized) if named is not None else self._near(sized)
+        if not able:
+            raise OutOfReach.on(self.target(candidate.chip), [one for one, _ in sized])
         if self.terms.objective == "cost":
-            chosen = min(sized, key=lambda pair: self._price_key(pair, fixed))
-            return self._row(*chosen, fixed)
-        rows: list[ServingRow] = []
-        why: Refusal | None = None
-        for one, fleet in sorted(sized, key=self._run_key):
-            try:
-                rows.append(self._row(one, fleet, fixed))
-            except Refusal as refusal:
-                why = refusal  # it did not hold after all
-            if len(rows) == FINAL:
-                break
-        if not rows:
-            assert why is not None
-            raise why
+            return self._row(*min(able, key=lambda pair: self._price_key(pair, named is not None)), named is not None)
+        able = sorted(able, key=self._run_key)[:FINAL]
+        rows = [self._row(one, fleet, named is not None) for one, fleet in able]
         return min(rows, key=lambda row: by.value if (by := row.by(self.terms.objective)) else inf)
 
+    def _near(self, sized: Sequence[Sized]) -> list[Sized]:
+        """The splits near the best, sized again by longer runs; all of them where cost does not decide."""
+        most = NEAR * min(map(self._paid, sized)) if self.terms.objective == "cost" else inf
+        near = [pair[0] for pair in sized if self._paid(pair) <= most]
+        loads = [(one, self.confirmed(one).load.value) for one in near]
+        return [(one, self._rented(one, load)) for one, load in loads if load > 0]
+
+    def _enough(self, named: Accelerators, sized: Sequence[Sized]) -> list[Sized]:
+        """The splits that sustain the demand on the chips named, most first; a `Refusal` where none does."""
+        able: list[Sized] = []
+        most, limit, best = 0.0, "", 0.0
+        for one, fleet in sorted(sized, key=lambda pair: -pair[0].load.value * pair[1].replicas):
+            guess = one.load.value * fleet.replicas
+            if able and guess * NEAR < best:
+                break
+            sure = self.confirmed(one)
+            best = max(best, guess)
+            if sure.load.value * fleet.replicas >= most:
+                most, limit = sure.load.value * fleet.replicas, sure.limit
+            if sure.load.value * fleet.replicas >= self.demand.load * (1 - 1e-9) and sure.load.value > 0:
+                able.append((one, fleet))
+        if not able:
+            share = replace(self.demand, load=most)
+            raise Refusal(f"{named} sustains {share} of the {self.demand} ({limit})", "more chips would do")
+        return able
+
     def _run_key(self, pair: Sized) -> tuple[float, int]:
-        """Median time of an answer, or joules for a token, of a fleet at the demand; of an offline job at its end."""
+        """Median time of an answer, or joules for a token, of a replica at its share; of an offline job at its end."""
         one, fleet = pair
-        if self.demand.kind == "job":
-            value = 1 / (one.load.value * fleet.replicas)
-            served = one.served
+        if one.served is not None:
+            served, value = one.served, 1 / (one.load.value * fleet.replicas)
         else:
-            served = self._run(one.service, fleet.replicas)
+            served = self._at_share(one.trials, fleet.replicas)
             value = served.e2e.p50.value
         if self.terms.objective == "energy":
             value = served.measures.joules_per_token
         return value, fleet.accelerators.count
 
+    def _paid(self, pair: Sized) -> float:
+        """Dollars an hour, or chips without a price; of an offline job, for its requests."""
+        one, fleet = pair
+        paid = fleet.usd_per_hour if fleet.usd_per_hour is not None else float(fleet.accelerators.count)
+        return paid / (self.load(one) * fleet.replicas) if self.demand.kind == "job" else paid
+
     def _price_key(self, pair: Sized, fixed: bool) -> tuple[float, float]:
         one, fleet = pair
-        rate = one.load.value * fleet.replicas
-        paid = fleet.usd_per_hour if fleet.usd_per_hour is not None else float(fleet.accelerators.count)
-        if self.demand.kind == "job":
-            paid /= rate
-        return (-rate, paid) if fixed else (paid, -rate)
+        rate = self.load(one) * fleet.replicas
+        return (-rate, self._paid(pair)) if fixed else (self._paid(pair), -rate)
 
-    def _row(self, one: Capacity, fleet: Fleet, fixed: bool) -> ServingRow:
-        """A sized fleet run at the demand; replicas are added where it does not hold."""
-        at, each = one.service.target, _each(one)
-        requests = self.requests(at)
-        ends = with_interval(one, requests)
-        load, served = ends.load, ends.served
-        if not fixed:
-            fleet = rent(
-                at.chip, each, self.demand.replicas(load.value), today=self.knowledge.today, book=self.knowledge.prices
-            )
-        if fleet.accelerators.count > MOST_CHIPS:
+    def _at_share(self, trials: ReplicaTrials, replicas: int) -> Served:
+        """One of so many replicas at its share of the demand: each gets requests at random, as from a stream apart."""
+        share = self.demand.load / replicas
+        return run(trials.service, trials.loaded(ceil(share - 1e-9) if trials.whole else share))
+
+    def _row(self, one: ReplicaLoad, fleet: Fleet, fixed: bool) -> ServingRow:
+        """A sized fleet, and what users see of one of its replicas at its share of the demand."""
+        at, sure = one.service.target, self.confirmed(one)
+        if fleet.accelerators.count > LARGEST_CHIPS:
             raise Refusal(
-                f"{at.chip.id} would take {fleet.accelerators.count:,} chips ({ends.limit})",
-                f"counts up to {MOST_CHIPS:,} are compared",
+                f"{at.chip.id} would take {fleet.accelerators.count:,} chips ({sure.limit})",
+                f"counts up to {LARGEST_CHIPS:,} are compared",
             )
+        served, margin = sure.served, None
         if self.demand.kind != "job":
-            for _ in range(AGAIN):
-                served = self._run(one.service, fleet.replicas)
-                if capacity.holds(served):
-                    break
-                load = _at_most(load, self.demand.load / fleet.replicas)
-                if fixed:
-                    raise self._short(fleet.accelerators, load.value * fleet.replicas * 0.99, capacity.limit_of(served))
-                more = fleet.replicas + max(1, ceil(fleet.replicas * 0.05))
-                fleet = rent(at.chip, each, more, today=self.knowledge.today, book=self.knowledge.prices)
-            else:
-                raise Refusal(
-                    f"{fleet.accelerators} does not carry {self.demand} ({capacity.limit_of(served)})",
-                    "a lower rate or a looser SLO would do",
-                )
+            shared = self._at_share(ReplicaTrials(one.service, self.requests(at, capacity.LONG)), fleet.replicas)
+            served = shared if capacity.holds(shared) else served  # by chance a lighter load may miss what a larger had
+        if self.demand.kind == "rate":
+            margin = queueing_margin(one)
         return ServingRow(
             fleet,
-            one.service.replica.split,
+            one.split,
             self.demand,
-            load.scaled(fleet.replicas),
-            ends.limit,
+            sure.load.scaled(fleet.replicas),
+            sure.limit,
             served,
-            _lone(one.service, requests),
-            *self._quotes(one.service, fleet, load, fixed),
+            _lone(one.service, one.trials.requests),
+            *self._quotes(one, fleet, sure.load, fixed),
+            queueing_margin=margin,
         )
 
-    def _run(self, of: Service, replicas: int) -> Served:
-        count = min(max(FEW, capacity.COUNT * replicas), MANY)
-        many = of.with_replicas(replicas)
-        if self.demand.kind == "users":
-            users = int(self.demand.load)
-            return run(many, count=max(count, TURNS * users), seed=self.knowledge.seed, users=users)
-        return run(many, count=count, seed=self.knowledge.seed, rate=self.demand.load)
-
-    def _quotes(self, of: Service, fleet: Fleet, load: Estimate, fixed: bool) -> tuple[Quote | None, Quote | None]:
+    def _quotes(self, one: ReplicaLoad, fleet: Fleet, load: Estimate, fixed: bool) -> tuple[Quote | None, Quote | None]:
         """What the chips cost on demand and on spot, where that is cheaper."""
-        chip, each = of.target.chip, of.replica.split.chips
 
         def costs(spot: bool) -> Quote | None:
+            now = fleet
             if fixed:
-                now = held(fleet.accelerators, each, self.knowledge.today, spot, self.knowledge.prices)
-            else:
-                now = (
-                    rent(chip, each, fleet.replicas, spot, self.knowledge.today, self.knowledge.prices)
-                    if spot
-                    else fleet
-                )
+                now = held(fleet.accelerators, one.split.chips, self.knowledge.today, spot, self.knowledge.prices)
+            elif spot:
+                now = self._rented(one, load.value, spot)
             usd_per_hour = now.usd_per_hour
             if usd_per_hour is None or now.price is None:
                 return None
             low = high = usd_per_hour
             if not fixed and self.demand.kind != "job":
-                low, high = (self._usd_per_hour(of, end, spot) for end in (load.high, load.low))
+                low, high = (self._usd_per_hour(one, end, spot) for end in (load.high, load.low))
             spread = Estimate(
                 usd_per_hour, min(low, usd_per_hour), max(high, usd_per_hour), load.evidence, load.because
             )
@@ -300,17 +300,9 @@ class ServingComparer:
             spot = None  # another cloud's spot, more expensive than this on demand: no use
         return ondemand, spot
 
-    def _usd_per_hour(self, of: Service, each: float, spot: bool) -> float:
-        """Dollars an hour if a replica carried so much; without end where it carries nothing."""
-        if each <= 0:
-            return inf
-        needed = self.demand.replicas(each)
-        return (
-            rent(
-                of.target.chip, of.replica.split.chips, needed, spot, self.knowledge.today, self.knowledge.prices
-            ).usd_per_hour
-            or inf
-        )
+    def _usd_per_hour(self, one: ReplicaLoad, load: float, spot: bool) -> float:
+        """Dollars an hour if a replica sustained so much; without end where it sustains nothing."""
+        return (self._rented(one, load, spot).usd_per_hour or inf) if load > 0 else inf
 
     def _within_budget(self, row: ServingRow) -> ServingRow | Refused:
         """Refuse what costs more than the budget: dollars an hour, or of the whole offline job."""
@@ -337,17 +329,6 @@ def _lone(of: Service, requests: Requests) -> Estimate:
     """Seconds per token, or of the whole answer of a model that answers in one pass."""
     served = unloaded(of, requests)
     return served.tpot.mean if served.tpot else served.e2e.mean
-
-
-def _each(one: Capacity) -> int:
-    return one.service.replica.split.chips
-
-
-def _at_most(load: Estimate, most: float) -> Estimate:
-    """A load that a run has shown to be smaller."""
-    if load.value <= most:
-        return load
-    return replace(load, value=most, low=min(load.low, most))
 
 
 def within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:

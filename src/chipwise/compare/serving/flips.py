@@ -1,6 +1,6 @@
 """What would flip the choice of a chip to serve on: a price, the demand, or a looser SLO.
 
-Other demands are sized from what replicas are known to carry, without another run where cost decides; a looser SLO
+Other demands are sized from what replicas are known to sustain, without another run where cost decides; a looser SLO
 is searched again for the leading rows.
 """
 
@@ -116,8 +116,7 @@ def relaxed(
         return None
     looser = replace(bound, seconds=bound.seconds * LOOSER)
     slo = tuple(looser if b is bound else b for b in serve.slo)
-    work = replace(comparer.workload, serve=replace(serve, slo=slo))
-    other = replace(comparer, workload=work, known={})
+    other = comparer.under(slo)
     leading = [row for row in rows if score(row, comparer.terms.objective) is not None]
     leading.sort(key=lambda row: score(row, comparer.terms.objective) or 0.0)
     got = [other.evaluate(_candidate(candidates, row)) for row in leading[:LEADING]]

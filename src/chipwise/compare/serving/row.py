@@ -1,4 +1,4 @@
-"""One chip of a comparison of services: the replicas that carry the demand, what users see of them, and their cost."""
+"""One chip of a comparison of services: the replicas that sustain the demand, what users see of them, their cost."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from chipwise.catalog import Accelerators
 from chipwise.compare.serving.fleet import Fleet
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import Quote
+from chipwise.serving.formats import in_short
 from chipwise.serving.requests import draw
 from chipwise.serving.service import Served
 from chipwise.serving.split import Split
@@ -18,13 +19,13 @@ from chipwise.workload.serve import ServingWorkload
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What must be carried: requests/s, users of a closed loop, or the requests/s that finish a job in time."""
+    """What must be sustained: requests/s, users of a closed loop, or the requests/s that finish a job in time."""
 
     kind: str  # "rate", "users" or "job"
     load: float  # 0: a job without a deadline
 
     def replicas(self, each: float) -> int:
-        """Replicas of that load that carry it.
+        """Replicas of that load that sustain it.
 
         >>> Demand("rate", 20.0).replicas(5.0), Demand("rate", 20.0).replicas(4.9), Demand("job", 0.0).replicas(4.9)
         (4, 5, 1)
@@ -51,17 +52,18 @@ def demand_of(workload: ServingWorkload, seed: int = 0) -> Demand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServingRow:
-    """A chip that carries the demand within the SLO."""
+    """A chip that sustains the demand within the SLO."""
 
     fleet: Fleet
     split: Split
     demand: Demand
-    load: Estimate  # the largest that all replicas carry, in the demand's unit
+    load: Estimate  # the largest that all replicas sustain, in the demand's unit
     limit: str  # what ends it
-    served: Served  # the whole fleet at the demand; one replica of an offline job
+    served: Served  # one replica at its share of the demand; of an offline job at its own pace
     unloaded: Estimate  # time per token (or of the whole answer) of a request that meets no other, s
     ondemand: Quote | None  # an hour
     spot: Quote | None
+    queueing_margin: float | None = None  # that random arrivals cost; None: they are not random
 
     @property
     def accelerators(self) -> Accelerators:
@@ -74,18 +76,20 @@ class ServingRow:
         return self.load.evidence
 
     @property
-    def _many(self) -> int:
-        return self.fleet.replicas if self.demand.kind == "job" else 1
+    def precision(self) -> str:
+        """Of the weights as the chip serves them: what stands in for one that it lacks."""
+        replica = self.served.service.replica
+        return in_short(replica.chip, replica.model, replica.precision)
 
     @property
     def request_rate(self) -> Estimate:
         """Requests answered a second."""
-        return self.served.request_rate.scaled(self._many)
+        return self.served.request_rate.scaled(self.fleet.replicas)
 
     @property
     def unit_rate(self) -> Estimate:
         """Output tokens a second; requests of a model that answers in one pass."""
-        return self.served.token_rate.scaled(self._many) if self.writes else self.request_rate
+        return self.served.token_rate.scaled(self.fleet.replicas) if self.writes else self.request_rate
 
     @property
     def writes(self) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, runner_up, spot_in_words
+from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, pick_of, runner_up, spot_in_words
 from chipwise.compare.sellers import sellers_in_words
-from chipwise.compare.serving.comparer import FEW, MANY, ServingComparer
+from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
 from chipwise.compare.serving.row import ServingRow
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import fabric_in_words, prices_in_words
-from chipwise.serving.capacity import COUNT
+from chipwise.serving.capacity import COUNT, LONG
 from chipwise.units import format_money, format_seconds
 
 
@@ -29,7 +29,7 @@ def in_words(
     if pick is None:
         least = min(rows, key=lambda row: row.accelerators.count)
         return DecisionSummary(
-            f"No pick on {objective}: none of the chips that carry {comparer.workload.name} has a public price.",
+            f"No pick on {objective}: none of the chips that sustain {comparer.demand} has a public price.",
             f"The fewest chips are {least.accelerators}: {_replicas(least)}.",
             "Any public price would decide.",
         )
@@ -88,11 +88,11 @@ def _pick(comparer: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow
 
 
 def _holds(row: ServingRow) -> str:
-    """How much more than the demand the chips carry, and whether that is sure."""
+    """How much more than the demand the chips sustain, and whether that is sure."""
     headroom = row.headroom
     if headroom is None:
         return ""
-    subject = "It carries" if row.fleet.replicas == 1 else "They carry"
+    subject = "It sustains" if row.fleet.replicas == 1 else "They sustain"
     more = f" {subject} {headroom.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
     if headroom.low >= 0:
         return f"{more}, and enough even at the low end of the interval."
@@ -112,7 +112,7 @@ def _why(comparer: ServingComparer, pick: ServingRow, second: ServingRow | None)
     objective = comparer.terms.objective
     if second is None:
         priced = " and has a public price" if objective == "cost" else ""
-        return f"It is the only chip compared that carries it{priced}."
+        return f"It is the only chip compared that sustains it{priced}."
     mine, other = pick.by(objective), second.by(objective)
     assert mine is not None and other is not None
     less = 1 - mine.value / other.value
@@ -135,7 +135,7 @@ def _why(comparer: ServingComparer, pick: ServingRow, second: ServingRow | None)
 def _cause(pick: ServingRow, second: ServingRow) -> str:
     """The two numbers whose ratio decides."""
     mine, other = (row.load.value / row.accelerators.count for row in (pick, second))
-    text = f"a chip carries {mine / other:.2f}x the load"
+    text = f"a chip sustains {mine / other:.2f}x the load"
     if pick.ondemand and second.ondemand:
         text += f" at {pick.ondemand.price.usd_per_chip_hour / second.ondemand.price.usd_per_chip_hour:.2f}x the price"
     return text
@@ -175,11 +175,12 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
     stacks = dict.fromkeys(f"{r.served.service.target.stack.name} on {r.accelerators.chip.family}" for r in rows)
     calibration = comparer.knowledge.calibration.serving
     first = rows[0].served.simulation.requests
-    tried = f"{COUNT} requests for each load of a replica, {FEW:,} to {MANY:,} for the whole fleet"
+    tried = f"{COUNT} requests for each load of a replica, {LONG:,} for those that size a fleet"
     said = [
-        "counts: as named" if fixed else _sizing(comparer),
+        "counts: as named" if fixed else _sizing(comparer, rows),
         f"software: {', '.join(stacks)}" + ("" if s.stack else " (assumed: none was named)"),
         f"precision {s.precision}"
+        + _published(comparer)
         + (f", cache in {s.kv_precision}" if rows[0].writes else "")
         + "; engine settings as the stack has them by default",
         f"simulated with seed {comparer.knowledge.seed}: "
@@ -191,6 +192,8 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
         spot_in_words(rows, lambda row: row.accelerators.chip.id, " an hour"),
         f"calibration of {calibration.date} on {calibration.rows:,} published serving rows",
     ]
+    if rows[0].writes:
+        said.append("unloaded: the time per token of a request that meets no other (batch 1)")
     bare = [r for r in rows if r.ondemand and r.ondemand.price.offer.note.startswith("accelerator only")]
     if bare:
         names = ", ".join(r.accelerators.chip.id for r in bare)
@@ -201,14 +204,28 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
     return (*said, *prices_in_words(comparer.knowledge.prices, used))
 
 
-def _sizing(comparer: ServingComparer) -> str:
+def _published(comparer: ServingComparer) -> str:
+    """That a precision is the one in which the model is published, where that isn't the usual."""
+    model = comparer.workload.model
+    if model.serve_precision == "bf16" or model.serve_precision != comparer.workload.serve.precision:
+        return ""
+    other = f", as {model.native_precision}" if model.native_precision != model.serve_precision else ""
+    return f" (what {model.name} is published in{other})"
+
+
+def _sizing(comparer: ServingComparer, rows: Sequence[ServingRow]) -> str:
     if comparer.demand.kind == "job":
         within = "finish in time" if comparer.demand.load else "hold one replica (no deadline was given)"
         return f"counts (where not named): the fewest chips of each kind that {within}"
+    counts = "counts (where not named): the demand over what one replica sustains, filling whole instances"
+    if comparer.demand.kind == "users":
+        return counts + "; headroom is what they sustain beyond it, with its interval"
+    pick = pick_of(rows, comparer.terms.objective) or rows[0]
     return (
-        "counts (where not named): replicas that carry the demand by the central value of their capacity, filling "
-        "whole instances; headroom is what they carry beyond it, with its interval"
-    )
+        f"{counts}; each replica gets its share of the requests at random, which costs {pick.queueing_margin or 0:.0%} "
+        f"of {pick.accelerators} against requests at equal distances (the queueing margin); headroom is what the fleet "
+        "sustains beyond the demand, with its interval"
+    ).replace("% of", " % of")
 
 
 def nowhere(comparer: ServingComparer, refused: Sequence[Refused]) -> Refusal:
@@ -218,4 +235,4 @@ def nowhere(comparer: ServingComparer, refused: Sequence[Refused]) -> Refusal:
     first = min(refused, key=lambda r: (comparer.missed.get(r.chip.id, inf), r.kind != "slo"))
     why = f"{first.reason}; {first.unlock}" if first.unlock else first.reason
     near = "the nearest" if first.chip.id in comparer.missed else "for one"
-    return Refusal(f"none of the {len(refused)} chips compared carries {comparer.workload.name}", f"{near}: {why}")
+    return Refusal(f"none of the {len(refused)} chips compared can serve {comparer.workload.name}", f"{near}: {why}")
