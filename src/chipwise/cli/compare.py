@@ -12,6 +12,8 @@ from chipwise.cli.options import (
     EvidenceOpt,
     Flags,
     FxOpt,
+    LaunchForOpt,
+    LaunchOpt,
     OutFile,
     PricesOpt,
     TableJsonCsv,
@@ -28,6 +30,7 @@ Examples:
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64,v6e:64 --evidence auto
   chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
   chipwise compare examples/llama-3.1-70b-serve.yaml --on h100,h200:32,v6e
+  chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64 --launch run.sky.yaml
 """
 
 
@@ -43,6 +46,8 @@ def compare(
     evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
+    launch: LaunchOpt = None,
+    launch_for: LaunchForOpt = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -54,10 +59,12 @@ def compare(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
+    from chipwise.launch.launch import check_launch_file
     from chipwise.present.output import show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
+    check_launch_file(launch, launch_for)
     known = Knowledge.default(prices, fx)
     work = read_any(workload, flags)
     with progress("comparing") as shown:
@@ -73,3 +80,5 @@ def compare(
             progress=shown,
         )
     show(comparison, output, out)
+    if launch is not None:
+        comparison.launch(launch_for, launch).write(launch)

@@ -8,6 +8,8 @@ from typing import Any
 from chipwise.compare import columns as declared
 from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
 from chipwise.compare.decision import Refused
+from chipwise.compare.launched import launchable
+from chipwise.launch.launch import section_of
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
 from chipwise.present.columns import record as row_record
@@ -73,6 +75,7 @@ def blocks(c: Any) -> list[Block]:
         Text(f"{c.workload.name}: {head}; by {c.terms.objective}"),
         ranked(c),
         *(Text(line, i == 0) for i, line in enumerate(("Decision", c.words.pick, c.words.why, c.words.flip))),
+        *section_of(launchable(c.pick) if c.pick else None),
         *section("Refused", refusals(c.refused)),
         *section("What decides this workload", criteria(c)),
         *section("Assumptions", c.assumptions),
