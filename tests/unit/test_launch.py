@@ -35,7 +35,7 @@ WORKLOADS = (
     DEEPSEEK,
     "model: gpt2\ntrain: {steps: 10, global_batch: 256, sequence: 1024, precision: fp16, optimizer: lion}",
     "model: mixtral-8x7b\ntrain: {steps: 1000, global_batch: 1024, sequence: 4096, optimizer: muon}",
-    "model: llama-2-70b\ntrain: {steps: 10, global_batch: 64, sequence: 4096, lora: {rank: 16}}",
+    "model: llama-2-70b\ntrain: {steps: 10, global_batch: 256, sequence: 4096, lora: {rank: 16}}",
 )
 
 
