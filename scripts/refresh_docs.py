@@ -97,10 +97,10 @@ def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
     if words[0] != "chipwise":
         raise ValueError(f"not a chipwise command: {command}")
     meant = {}
-    files = {"--out", "--folder", "--plot"}
+    files = {"--out", "--folder", "--plot", "--launch"}
     for option in files & set(words):
         at = words.index(option) + 1
-        elsewhere = Path(folder) / f"{option}{Path(words[at]).suffix}"
+        elsewhere = Path(folder) / f"{option}{''.join(Path(words[at]).suffixes)}"
         meant[str(elsewhere)], words[at] = words[at], str(elsewhere)
     done = start(words[1:], {**os.environ, **own_data(folder)})
     said = done.stdout + done.stderr

@@ -213,17 +213,6 @@ def test_stacks_that_serve_say_how_and_where_from():
             assert 0 < stack.serving.memory_share <= 1
 
 
-FIELDS = {"tp", "pp", "dp", "ep", "tp_dp", "precision", "most_sequences", "most_tokens", "block", "slots"}
-
-
-def test_command_lines_of_stacks_use_fields_and_conditions_that_are_documented():
-    parts = [part for stack in CATALOG.stacks.values() if stack.serving for part in stack.serving.command]
-    assert parts
-    for part in parts:
-        assert set(re.findall(r"{(\w+)}", part.text)) <= FIELDS | {"longest_input", "longest"}, part.text
-        assert part.when in {"", "pp", "dp", "ep", "fp8", "fp16", "kv_fp8"}, part.text
-
-
 def sourced(entry) -> bool:
     return len(entry.source) > 5 and DATE.fullmatch(entry.date) is not None
 

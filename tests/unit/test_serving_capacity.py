@@ -16,7 +16,7 @@ from chipwise.serving.capacity import (
     splits,
     trial_requests,
 )
-from chipwise.serving.flags import flags
+from chipwise.serving.launched import flags
 from chipwise.serving.service import run, service, serving_target, stack_of
 from chipwise.serving.split import Split
 from chipwise.workload import preset

@@ -1,18 +1,10 @@
-"""How a stack serves unless told otherwise: its scheduler's settings, its memory, its command line."""
+"""How a stack serves unless told otherwise: its scheduler's settings and its memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-
-@dataclass(frozen=True, slots=True)
-class CommandPart:
-    """A piece of a command line with fields in braces; left out where its condition does not hold."""
-
-    text: str
-    when: str = ""  # "": always
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +24,8 @@ class ServingDefaults:
     graph_tokens: float = 512.0  # up to which an iteration replays a captured graph
     grouped_since: float = 0.0  # the release from which decoding reads keys once for all heads that share them
     grouped_of_8_since: float = 0.0  # the same where eight heads share them
-    command: tuple[CommandPart, ...] = ()  # of one replica; (): it has none of its own
 
 
 def serving_defaults(table: Mapping[str, Any]) -> ServingDefaults:
     """`ServingDefaults` from the ``serving`` table of a stack."""
-    command = tuple(CommandPart(part["text"], part.get("when", "")) for part in table.get("command", ()))
-    return ServingDefaults(**{**table, "command": command})
+    return ServingDefaults(**table)

@@ -16,6 +16,8 @@ from chipwise.cli.options import (
     DeadlineOpt,
     EvidenceOpt,
     Flags,
+    LaunchForOpt,
+    LaunchOpt,
     OutFile,
     PriceFlags,
     TableJsonCsv,
@@ -33,6 +35,7 @@ Examples:
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64,v6e:64 --evidence auto
   chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
   chipwise compare examples/llama-3.1-70b-serve.yaml --on h100,h200:32,v6e
+  chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64 --launch run.sky.yaml
 """
 
 
@@ -49,6 +52,8 @@ def compare(
     evidence: EvidenceOpt = defaults.EVIDENCE,
     offers: PriceFlags = NO_PRICE_FLAGS,
     every: Annotated[bool, typer.Option("--all", help="Every row, also services above 20x the best cost.")] = False,
+    launch: LaunchOpt = None,
+    launch_for: LaunchForOpt = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -60,10 +65,12 @@ def compare(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
+    from chipwise.launch.launch import check_launch_file
     from chipwise.present.output import show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
+    check_launch_file(launch, launch_for)
     known = Knowledge.default(**offers)
     work = read_any(workload, flags)
     with progress("comparing") as shown:
@@ -80,3 +87,5 @@ def compare(
             every=every,
         )
     show(comparison, output, out)
+    if launch is not None:
+        comparison.launch(launch_for, launch).write(launch)

@@ -107,6 +107,14 @@ BillFormat = Annotated[
     str, output_format("table, json, csv, or focus: rows of a FOCUS 1.1 bill.", "table", "json", "csv", "focus")
 ]
 OutFile = Annotated[Path | None, option("--out", "FILE", "Write to a file, atomically.")]
+LaunchOpt = Annotated[
+    Path | None,
+    option("--launch", "FILE", "Write what starts the pick: NAME.sh, NAME.sky.yaml, NAME.dstack.yml, NAME.job.yaml."),
+]
+LaunchForOpt = Annotated[
+    str | None,
+    option("--launch-for", "TOOL", "What --launch is written for. Default: by FILE's ending, else the stack's own."),
+]
 TableJsonCsv = Annotated[str, output_format("table, json or csv.", "table", "json", "csv")]
 TableJson = Annotated[str, output_format("table or json.", "table", "json")]
 

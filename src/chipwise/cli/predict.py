@@ -13,6 +13,8 @@ from chipwise.cli.options import (
     NO_PRICE_FLAGS,
     EvidenceOpt,
     Flags,
+    LaunchForOpt,
+    LaunchOpt,
     OutFile,
     PriceFlags,
     TableJson,
@@ -28,6 +30,7 @@ Examples:
   chipwise predict examples/llama-3.1-8b-pretrain.yaml --on v5p:128 --layout fsdp=128 --explain
   chipwise predict llama-3.1-70b --steps 1 --batch 512 --sequence 8192 --on h100:512 --layout tp=8,pp=4
   chipwise predict examples/llama-3.1-8b-pretrain.yaml --on v5p:64 --evidence compiled
+  chipwise predict examples/llama-3.1-8b-pretrain.yaml --on v5p:64 --launch run.maxtext.yml
   chipwise predict my-model/config.json --tokens 1T --batch 1024 --sequence 4096 --on h200:64 -o json
 """
 
@@ -44,6 +47,8 @@ def predict(
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
     offers: PriceFlags = NO_PRICE_FLAGS,
+    launch: LaunchOpt = None,
+    launch_for: LaunchForOpt = None,
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
@@ -54,10 +59,12 @@ def predict(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
+    from chipwise.launch.launch import check_launch_file
     from chipwise.present.output import emit, show
     from chipwise.present.progress import stages
     from chipwise.workload.read import read_workload
 
+    check_launch_file(launch, launch_for)
     known = Knowledge.default(**offers)
     work = read_workload(workload, flags)
     with stages(f"compiling for {on}") as stage:
@@ -66,3 +73,5 @@ def predict(
         emit(prediction.explanation(), out)
     else:
         show(prediction, output, out)
+    if launch is not None:
+        prediction.launch(launch_for, launch).write(launch)

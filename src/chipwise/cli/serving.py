@@ -7,7 +7,17 @@ from typing import Annotated
 
 from chipwise.cli.completion import complete_chips, one_of
 from chipwise.cli.declare import group, option
-from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJson, TableJsonCsv, WorkloadArg, with_serving_flags
+from chipwise.cli.options import (
+    NO_FLAGS,
+    Flags,
+    LaunchForOpt,
+    LaunchOpt,
+    OutFile,
+    TableJson,
+    TableJsonCsv,
+    WorkloadArg,
+    with_serving_flags,
+)
 from chipwise.serving.limits import DEFAULT_ROUTER, LARGEST, MOST_REPLICAS, MOST_REQUESTS, ROUTERS
 
 EXAMPLES = """\b
@@ -28,6 +38,7 @@ Examples:
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on h200:8
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on b200:8 --precision fp8 --stack sglang
   chipwise serving capacity examples/llama-3.1-8b-offline.yaml --on h200:8
+  chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on h200:8 --launch serve.dstack.yml
   chipwise serving capacity examples/bert-serve.yaml --on h200:1 -o csv
 """
 
@@ -140,6 +151,8 @@ def capacity(
     dp: DpOpt = None,
     ep: EpOpt = None,
     seed: SeedOpt = 0,
+    launch: LaunchOpt = None,
+    launch_for: LaunchForOpt = None,
     flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -151,11 +164,15 @@ def capacity(
     """
     from chipwise import api
     from chipwise.knowledge import Knowledge
+    from chipwise.launch.launch import check_launch_file
     from chipwise.present.output import show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_serving
 
+    check_launch_file(launch, launch_for)
     work = read_serving(workload, flags)
     with progress("trying") as shown:
         largest = api.capacity(work, on, tp=tp, pp=pp, dp=dp, ep=ep, knowledge=Knowledge(seed=seed), progress=shown)
     show(largest, output, out)
+    if launch is not None:
+        largest.launch(launch_for, launch).write(launch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from chipwise.catalog import Accelerators
@@ -16,6 +17,7 @@ from chipwise.compare.training.comparer import Change, TrainingComparer
 from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import InputError, Refusal
 from chipwise.knowledge import Knowledge
+from chipwise.launch.launch import Launch, launch
 from chipwise.present.blocks import Block
 from chipwise.present.result import Result
 from chipwise.workload.model import Workload
@@ -88,6 +90,12 @@ class Comparison(Result, Generic[R, C]):
         from chipwise.compare.view import blocks
 
         return blocks(self)
+
+    def launch(self, tool: str | None = None, file: str | Path | None = None) -> Launch:
+        """The command, config or task that starts the pick; for a `tool`, or by the ending of a `file`."""
+        from chipwise.compare.launched import pick_of
+
+        return launch(pick_of(self), tool, file)
 
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: the refused too, with the reason."""

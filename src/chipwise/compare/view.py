@@ -8,7 +8,9 @@ from typing import Any
 from chipwise.compare import columns as declared
 from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
 from chipwise.compare.decision import DecisionSummary, Refused
+from chipwise.compare.launched import launchable
 from chipwise.compare.serving.row import ServingRow
+from chipwise.launch.launch import section_of
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
 from chipwise.present.columns import record as row_record
@@ -77,6 +79,7 @@ def blocks(c: Any) -> list[Block]:
         ranked(c),
         *(Text(line) for line in _far_in_words(c)),
         *(Text(line, i == 0) for i, line in enumerate(("Decision", *decision_lines(c.words)))),
+        *section_of(launchable(c.pick) if c.pick else None),
         *section("Refused", refusals(c.refused)),
         *section("What decides this workload", criteria(c)),
         *section("Assumptions", c.assumptions),

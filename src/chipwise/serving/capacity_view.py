@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chipwise.launch.launch import section_of
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
 from chipwise.present.columns import record as row_record
@@ -12,7 +13,6 @@ from chipwise.present.numbers import plural, rate
 from chipwise.serving.capacity import COUNT, LONG, Capacity, FrontPoint, trial_requests
 from chipwise.serving.describe import (
     cache_of,
-    command_of,
     deadline_of,
     load_unit,
     rate_interval,
@@ -159,7 +159,7 @@ def blocks(c: ServingCapacity) -> list[Block]:
         table(SPLITS, c.rows, c, strong=frozenset({0}), title="Largest load of each split"),
         _best(c.best),
         table(FRONT, c.front, c, title="Pareto front: nothing else is faster for a user and gives more a chip"),
-        *command_of(c.best.service),
+        *section_of(c.launchable),
         *section("Refused", [f"{refused.split}: {refused.reason}" for refused in c.refused]),
         *section("What decides this workload", metrics_that_matter(c.workload)),
         *section("Assumptions", assumptions(c)),

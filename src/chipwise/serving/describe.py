@@ -5,8 +5,8 @@ from __future__ import annotations
 from chipwise.predict.estimate import Estimate
 from chipwise.present.blocks import Block, section
 from chipwise.present.numbers import plural, rate, time_interval
-from chipwise.serving.flags import flags
 from chipwise.serving.formats import in_words
+from chipwise.serving.launched import flags
 from chipwise.serving.service import Served, Service, ServingTarget
 from chipwise.units import format_seconds
 from chipwise.workload.serve import Arrival, Serve

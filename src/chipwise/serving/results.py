@@ -8,11 +8,14 @@ from typing import ClassVar
 
 from chipwise.catalog import Accelerators
 from chipwise.errors import InputError, Refusal
+from chipwise.launch.described import Replicas
+from chipwise.launch.launch import Launch, launch
 from chipwise.predict.estimate import Estimate
 from chipwise.present.result import Result
 from chipwise.serving import capacity_view, view
 from chipwise.serving.capacity import COUNT, Capacity, CapacitySearch, FrontPoint, RefusedSplit, front, search
 from chipwise.serving.curve import LoadCurve, load_curve
+from chipwise.serving.launched import replicas_of
 from chipwise.serving.limits import MOST_REQUESTS
 from chipwise.serving.measures import Measures, Spread
 from chipwise.serving.service import Served, Service, ServingTarget, run
@@ -137,6 +140,15 @@ class ServingCapacity(Result):
     def needed_chips(self) -> int:
         """Chips of the best split that sustain the workload's own load; 0: it has none."""
         return self.search.needed_chips
+
+    @property
+    def launchable(self) -> Replicas:
+        """The best replicas as `launch` takes them."""
+        return replicas_of(self.best.service, self.accelerators, duration=self.job.duration if self.job else None)
+
+    def launch(self, tool: str | None = None, file: str | Path | None = None) -> Launch:
+        """The command, config or task that starts the best replicas; for a `tool`, or by the ending of a `file`."""
+        return launch(self.launchable, tool, file)
 
     record = capacity_view.record
     blocks = capacity_view.blocks

@@ -23,7 +23,7 @@ from chipwise.serving.describe import (
     target_assumptions,
     use_of,
 )
-from chipwise.serving.flags import flags
+from chipwise.serving.launched import flags
 from chipwise.serving.measures import SloCheck, Spread
 from chipwise.serving.service import Served, Service
 from chipwise.serving.step_times import EngineConfig

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from chipwise.catalog import Accelerators
@@ -12,6 +13,7 @@ from chipwise.compare.training.row import TrainingRow
 from chipwise.compiled.evidence import Stage, known_evidence, with_evidence
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.knowledge import Knowledge
+from chipwise.launch.launch import Launch, launch, section_of
 from chipwise.layout import search
 from chipwise.layout.named import read_layout
 from chipwise.predict.estimate import Estimate
@@ -97,9 +99,20 @@ class PricedPrediction(Result):
 
     def blocks(self) -> list[Block]:
         """What people ask first."""
+        from chipwise.compare.launched import launchable
         from chipwise.compare.training.explain import summary
 
-        return [*summary(self.prediction, self.ondemand, self.spot), *self._own_prices()]
+        return [
+            *summary(self.prediction, self.ondemand, self.spot),
+            *self._own_prices(),
+            *section_of(launchable(self.row)),
+        ]
+
+    def launch(self, tool: str | None = None, file: str | Path | None = None) -> Launch:
+        """The command, config or task that starts the run; for a `tool`, or by the ending of a `file`."""
+        from chipwise.compare.launched import launchable
+
+        return launch(launchable(self.row), tool, file)
 
     def explanation(self) -> list[Block]:
         """How the number comes about: bounds, estimate, breakdown, collectives, memory, assumptions."""

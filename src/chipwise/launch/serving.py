@@ -1,0 +1,55 @@
+"""Fields and conditions of a served model, as the pieces of its tool name them."""
+
+from __future__ import annotations
+
+from chipwise.launch.described import Replicas
+from chipwise.launch.tools import Tool
+from chipwise.launch.training import Conditions, Fields
+
+PLAIN = ("bf16", "fp16", "fp32", "fp8")  # weights that need no checkpoint of their own
+PORT = 29500  # of a replica's hosts among themselves: torch's own
+
+
+def fields(run: Replicas, tool: Tool) -> Fields:
+    """What stands in the braces of a tool's pieces."""
+    serve, own = run.workload.serve, run.stack.serving
+    return {
+        **{axis: getattr(run, axis) for axis in ("tp", "pp", "dp", "ep", "most_sequences", "most_tokens", "block")},
+        "tp_dp": run.tp * run.dp,
+        "slots": max(1, run.most_sequences // run.chips),
+        "longest": round(serve.input.most + serve.output.most),
+        "longest_input": round(serve.input.most),
+        "memory_share": f"{own.memory_share if own else 0.9:g}",
+        "precision": serve.precision,
+        "kv_precision": serve.kv_precision,
+        "replica_nodes": run.hosts.count,
+        "port": PORT,
+        "tool_model": tool.models.get(run.workload.model.name, ""),
+    }
+
+
+def conditions(run: Replicas, tool: Tool) -> Conditions:
+    """What the pieces of a tool ask for."""
+    serve, chip, own = run.workload.serve, run.accelerators.chip, run.stack.serving
+    writes = serve.unit == "tokens"
+    return {
+        **{axis: getattr(run, axis) > 1 for axis in ("pp", "dp", "ep")},
+        "axes": run.pp > 1 or run.dp > 1 or run.ep > 1,
+        "ep_partial": 1 < run.ep < run.tp * run.dp,
+        "fp8": serve.precision == "fp8",
+        "int8": serve.precision == "int8",
+        "fp32": serve.precision == "fp32",
+        "fp16": serve.precision != "fp32" and run.half == "fp16",
+        "quantized": serve.precision not in PLAIN,
+        "kv_fp8": writes and serve.kv_precision == "fp8",
+        "kv_int8": writes and serve.kv_precision == "int8",
+        "kv_other": writes and serve.kv_precision not in ("bf16", "fp16", "fp8"),
+        "mixed": run.mixed,
+        "writes": writes,
+        "longest": serve.input.most + serve.output.most > 0,
+        "share_of_chip": own is not None and not own.share_of_free,
+        "many_nodes": run.hosts.count > 1,
+        "named": run.workload.model.name in tool.models,
+        "gpu": chip.family == "gpu",
+        "tpu": chip.family == "tpu",
+    }
