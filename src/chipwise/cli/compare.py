@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chipwise.cli.options import (
     NO_FLAGS,
+    AllOpt,
     BudgetOpt,
     ByOpt,
     ChipsOpt,
@@ -23,6 +24,7 @@ from chipwise.verbs import defaults
 EXAMPLES = """\b
 Examples:
   chipwise compare examples/llama-3.1-8b-pretrain.yaml
+  chipwise compare examples/llama-3.1-8b-pretrain.yaml --all
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100,b200,v5p --deadline 30d
   chipwise compare llama-3.1-70b --tokens 1T --batch 1024 --sequence 8192 --on h200:512,v6e:512
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64,v6e:64 --evidence auto
@@ -43,6 +45,7 @@ def compare(
     evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
+    every: AllOpt = False,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -72,4 +75,4 @@ def compare(
             knowledge=known,
             progress=shown,
         )
-    show(comparison, output, out)
+    show(comparison, output, out, comparison.all_blocks if every else None)

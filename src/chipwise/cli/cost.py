@@ -14,6 +14,7 @@ from chipwise.cli.options import (
     EvidenceOpt,
     Flags,
     FrameworkOpt,
+    FullOpt,
     FxOpt,
     OutFile,
     PricesOpt,
@@ -28,6 +29,7 @@ from chipwise.verbs import defaults
 EXAMPLES = """\b
 Examples:
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512,v5p:512
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --full
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --cloud aws --utilization 0.8 --years 4
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on v6e:256 --framework pytorch --custom-kernels 2 --runs 10
   chipwise cost examples/llama-3.1-70b-serve.yaml --on h100,v6e --site us-iowa --energy-price 0.05 --pue 1.2
@@ -89,6 +91,7 @@ def cost(
     evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
     fx: FxOpt = None,
+    full: FullOpt = False,
     output: BillFormat = "table",
     out: OutFile = None,
 ) -> None:
@@ -137,4 +140,4 @@ def cost(
     if output == "focus":
         emit_csv(costs.focus_rows(), out)
     else:
-        show(costs, output, out)
+        show(costs, output, out, costs.full_blocks if full else None)

@@ -82,10 +82,16 @@ class Comparison(Result, Generic[R, C]):
         return record(self)
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """For people: the best rows."""
         from chipwise.compare.view import blocks
 
         return blocks(self)
+
+    def all_blocks(self) -> list[Block]:
+        """For people who want every row and refusal."""
+        from chipwise.compare.view import blocks
+
+        return blocks(self, everything=True)
 
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: the refused too, with the reason."""

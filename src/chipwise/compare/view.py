@@ -15,6 +15,9 @@ from chipwise.units import format_count, format_seconds
 from chipwise.workload import metrics_that_matter
 from chipwise.workload.serve_criteria import what_decides_serving
 
+ROWS = 10  # for people, unless they ask for all
+REASONS = 6  # lines of refusals, likewise
+
 
 def columns(c: Comparison[Any, Any]) -> Sequence[Column[Any]]:
     """The columns of its rows."""
@@ -66,25 +69,40 @@ def flat_rows(c: Any) -> list[dict[str, Any]]:
     return padded(rows)
 
 
-def blocks(c: Any) -> list[Block]:
-    """The comparison for people."""
+def blocks(c: Any, everything: bool = False) -> list[Block]:
+    """The comparison for people: its first rows and refusals, or all of them."""
     head = training_head(c) if isinstance(c, TrainingComparison) else serving_head(c)
+    rows = None if everything else first_rows(c)
+    more = 0 if rows is None else len(c.rows) - len(rows)
+    refused = refusals(c.refused)
+    if not everything and len(refused) > REASONS:
+        refused = [*refused[: REASONS - 1], f"{len(refused) - REASONS + 1} more: --all"]
     return [
         Text(f"{c.workload.name}: {head}; by {c.terms.objective}"),
-        ranked(c),
+        ranked(c, rows=rows),
+        *([Text(f"{more} more: --all")] if more else []),
         *(Text(line, i == 0) for i, line in enumerate(("Decision", c.words.pick, c.words.why, c.words.flip))),
-        *section("Refused", refusals(c.refused)),
+        *section("Refused", refused),
         *section("What decides this workload", criteria(c)),
         *section("Assumptions", c.assumptions),
     ]
 
 
-def ranked(c: AnyComparison, numbered: bool = True, **options: Any) -> Table:
-    """The rows as a table, the pick standing out."""
+def first_rows(c: AnyComparison) -> list[AnyRow]:
+    """The rows that people see first, with the pick, which rows on bounded evidence may rank ahead of."""
+    rows: list[AnyRow] = list(c.rows)
+    if len(rows) <= ROWS + 1:  # a line that says "1 more" is as long as the row
+        return rows
+    return [row for i, row in enumerate(rows) if i < ROWS or row is c.pick]
+
+
+def ranked(c: AnyComparison, numbered: bool = True, rows: Sequence[AnyRow] | None = None, **options: Any) -> Table:
+    """The rows, or some of them, as a table, the pick standing out."""
     order = {id(row): i for i, row in enumerate(c.rows, 1)}
+    shown: Sequence[AnyRow] = c.rows if rows is None else rows
     number: Column[AnyRow] = Column("rank", lambda row: order[id(row)], "#")
-    picked = frozenset(i for i, row in enumerate(c.rows) if row is c.pick)
-    return table([*([number] if numbered else []), *columns(c)], c.rows, c, strong=picked, **options)
+    picked = frozenset(i for i, row in enumerate(shown) if row is c.pick)
+    return table([*([number] if numbered else []), *columns(c)], shown, c, strong=picked, **options)
 
 
 def training_head(c: TrainingComparison) -> str:
