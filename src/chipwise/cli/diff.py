@@ -11,9 +11,8 @@ from chipwise.cli.options import OutFile, TableJsonCsv
 EXAMPLES = """\b
 Examples:
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100,v5p -o json --out before.json
-  chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100,v5p --deadline 30d -o json --out after.json
-  chipwise diff before.json after.json
-  chipwise diff before.json after.json -o csv
+  chipwise diff examples/decisions/list.json examples/decisions/contract.json
+  chipwise diff examples/decisions/list.json examples/decisions/contract.json -o csv
 """
 
 

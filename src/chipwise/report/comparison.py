@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.compare import AnyComparison, Flip, TrainingComparison
+from chipwise.compare import AnyComparison, Flip, TrainingComparison, TrainingRow
 from chipwise.compare.columns import FLIPS, REFUSED
 from chipwise.compare.comparison import AnyRow
 from chipwise.compare.view import criteria, ranked
@@ -96,7 +96,8 @@ def _summary(c: AnyComparison, subject: Subject, statements: Sequence[Statement]
     pick = c.pick
     bill = statements[0].by(ONDEMAND) if statements else None
     if pick is None or bill is None or pick.ondemand is None:
-        return c.words.pick
+        layout = f" with {pick.prediction.layout}" if isinstance(pick, TrainingRow) else ""
+        return c.words.pick.replace(layout, "") if layout else c.words.pick
     price, basis = str(pick.ondemand.price), FOR[statements[0].basis]
     rest = c.words.pick.partition(price)[2].partition(". ")[2]  # behind the sentence with its price
     spent = f"{format_money(bill.total)} for {basis} on demand with every cost counted, of which its chips are rented"
