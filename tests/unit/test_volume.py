@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from chipwise import api
@@ -16,7 +18,7 @@ def comparison():
 
 
 def numbered(text):
-    return [line for line in text.splitlines() if line.lstrip()[:1].isdigit() and ":" in line]
+    return [line for line in text.splitlines() if re.match(r" *\d+  \S+:", line)]
 
 
 def test_ten_rows_are_shown_and_how_many_more_there_are(comparison):

@@ -66,7 +66,7 @@ def _decision(c: AnyComparison, subject: Subject, statements: Sequence[Statement
     others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
     price = pick.ondemand.price if pick.ondemand else None
     answers += [
-        Points("How sure is it", how_sure(subject.estimate(pick), price, pick.by(by), others)),
+        Points("Confidence", how_sure(subject.estimate(pick), price, pick.by(by), others)),
         Points("Its place among all options", standing(statements, by)),
     ]
     acc = pick.accelerators

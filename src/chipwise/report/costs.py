@@ -104,7 +104,8 @@ def standing(statements: Sequence[Statement], objective: str = "cost") -> tuple[
     for pricing in PRICING_MODELS:
         amounts = [f"{s.accelerators} {format_money(o.total)}" for s, o in lower if o.pricing == pricing]
         if amounts:
-            points.append(f"{pricing}: {', '.join(amounts)}. {_terms(pricing, [s for s, _ in lower])}")
+            asked = _terms(pricing, [s for s, o in lower if o.pricing == pricing])
+            points.append(f"{pricing}: {', '.join(amounts)}. {asked}")
     return tuple(points)
 
 
