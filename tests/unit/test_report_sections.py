@@ -78,11 +78,9 @@ def page_one(report):
     return "\n".join([d.headline, d.summary, *tiles, *answers, d.figure.caption, d.figure.description])
 
 
-@pytest.mark.parametrize(
-    "report", [training(), service(), comparison_report(trained())], ids=["run", "service", "bare"]
-)
+@pytest.mark.parametrize("report", [training, service, lambda: comparison_report(trained())])
 def test_no_layout_is_on_the_first_page(report):
-    assert not re.search(r"\b(dp|tp|pp|fsdp|zero|mbs)=", page_one(report))
+    assert not re.search(r"\b(dp|tp|pp|fsdp|zero|mbs)=", page_one(report()))
 
 
 def test_on_demand_and_energy_have_one_meaning_in_a_report():
