@@ -15,7 +15,8 @@ from benchmarks.gavel.simulator import RoundSimulator
 
 from chipwise.io.jit import jit_cached_alloc
 from chipwise.route.allocate import allocate_state
-from chipwise.route.allocate.allocation import AllocationState, by_jobs
+from chipwise.route.allocate.allocation import by_jobs
+from chipwise.route.allocate.allocation_state import AllocationState
 from chipwise.route.allocate.queue_order import PATIENCE
 from chipwise.route.cluster_state import Policy, PolicyDecision
 from chipwise.route.policies import fair_share_kernels
@@ -313,6 +314,7 @@ def _fastest(
         held,
         np.zeros((n, pools), np.int64),
         np.ones(n),
+        np.zeros(n),
         np.empty((0, 0)),
         heavy,
         np.ones(n, np.bool_),

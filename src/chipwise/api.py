@@ -10,6 +10,7 @@ from __future__ import annotations
 from chipwise.verbs.arguments import load
 from chipwise.verbs.bench import bench
 from chipwise.verbs.decide import compare, cost, layouts, plan_fleet, predict, report
+from chipwise.verbs.diff import diff
 from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.measure import check, numerics, validate
 from chipwise.verbs.route import simulate, submit
@@ -22,6 +23,7 @@ __all__ = [
     "chips",
     "compare",
     "cost",
+    "diff",
     "layouts",
     "load",
     "models",

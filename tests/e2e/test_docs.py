@@ -142,13 +142,14 @@ def without_names(value):
 
 def test_tables_of_keys_are_those_that_columns_declare():
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
-    assert page.count("<!-- keys: ") == 5 and with_keys(page) == page
+    assert page.count("<!-- keys: ") == 6 and with_keys(page) == page
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         ("compare", EXAMPLE, "--on", "h100,v100"),
+        ("diff", "examples/decisions/list.json", "examples/decisions/contract.json"),
         ("predict", EXAMPLE, "--on", "h100:64"),
         ("layouts", EXAMPLE, "--on", "h100:64"),
         ("chips", "v5e"),

@@ -334,6 +334,15 @@ def test_without_a_browser_a_pdf_is_one_line_and_nothing_is_written(named, words
     )
 
 
+def test_a_report_is_opened_by_the_browser_named(tmp_path):
+    seen, script, out = tmp_path / "seen", tmp_path / "browser", tmp_path / "report.html"
+    script.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    script.chmod(0o755)
+    env = {**os.environ, "BROWSER": f"{script} %s"}
+    done = chipwise("report", EXAMPLE, "--on", "h100:64,v5p:64", "--out", out, "--open", env=env)
+    assert done.returncode == 0 and seen.read_text().strip() == out.resolve().as_uri(), done.stderr
+
+
 def test_an_old_report_is_replaced_whole(tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old", encoding="utf-8")

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from route_views import HOUR, board_of, candidate, option, pool, random_board, view_of
 
-from chipwise.route.allocate import allocate
+from chipwise.route.allocate import allocate, allocate_state
 from chipwise.route.job_table import JobTable
 from chipwise.route.policies import POLICIES
 from chipwise.route.policies.risk import in_time, run_quantile
@@ -56,6 +56,30 @@ def test_room_gangs_and_promises_hold_under_every_policy(seed, name, jobs, pools
     assert all(left >= 0 for left in room.values())
     assert started | waits >= {job for j, job in enumerate(view.jobs) if view.current_pool[j] < 0}
     assert not started & waits
+
+
+@settings(max_examples=200)
+@given(SEEDS, st.sampled_from(["cheapest", "cheapest-within-deadline"]), st.integers(2, 25), st.integers(2, 5))
+def test_no_pool_idles_beside_a_job_that_it_could_start_at_the_same_price(seed, name, jobs, pools):
+    """Unless the start would delay a reservation, miss the deadline, or take over twice as long as waiting does."""
+    places, board, free = random_board(np.random.default_rng(seed), jobs, pools, deadlines=True)
+    view = view_of(board, places, 60.0, free)
+    # nobody moves, so chips are only taken; whole dollars, so that many pools cost the same
+    view = replace(view, restartable=np.zeros_like(view.restartable), usd=np.ceil(view.usd))
+    decision = POLICIES[name](view)
+    allocation = allocate_state(view, decision)
+    tie = np.broadcast_to(decision.tie, (len(view.jobs),))
+    for j in np.flatnonzero((allocation.pos < 0) & (allocation.target >= 0) & (tie > 0)):
+        p = int(allocation.target[j])
+        end = allocation.predicted[j] + view.seconds[j, p] - view.now
+        for q in range(len(view.pools)):
+            if view.usd[j, q] > min(1.05 * view.usd[j, p], view.budget[j]) * (1 - 1e-9) or view.last_failed[j, q]:
+                continue
+            fits = 0 < view.chips[j, q] <= allocation.free[q]
+            reserved = allocation.holder[q] >= 0 and allocation.holder[q] != j
+            late = decision.latest is not None and view.now > decision.latest[j, q]
+            late_there = decision.latest is not None and allocation.predicted[j] > decision.latest[j, p]
+            assert not fits or reserved or late or late_there or view.seconds[j, q] > 2 * end * (1 - 1e-9)
 
 
 @settings(max_examples=60)

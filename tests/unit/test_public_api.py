@@ -18,6 +18,7 @@ VERBS = (
     "layouts",
     "compare",
     "cost",
+    "diff",
     "serve",
     "capacity",
     "plan_fleet",

@@ -1,6 +1,7 @@
 """What a report says: the pick, why, what flips it, ranges, bills, break-even, evidence and every assumption."""
 
 import csv
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from report_fleet import fleet_answer, infeasible
 
 from chipwise.catalog.calibration import load_calibration
 from chipwise.cost import state_cost
-from chipwise.cost.statement import OWNED
+from chipwise.cost.statement import ONDEMAND, OWNED
 from chipwise.knowledge import Knowledge
 from chipwise.present.blocks import Link, Table
 from chipwise.report.comparison import comparison_report
+from chipwise.report.costs import standing
 from chipwise.report.fleet import fleet_report
 from chipwise.report.parts import Figure, Points, Prose
 from chipwise.units import format_money, format_seconds
@@ -51,20 +53,61 @@ def section(report, name):
 def test_the_decision_has_the_pick_its_cost_and_time_with_ranges_and_its_evidence():
     found, report = trained(), training()
     pick, d = found.pick, report.decision
-    assert d.summary == found.words.pick and d.headline.startswith("Pick 64 ×")
+    bill, rent = bills()[0].by(ONDEMAND), format_money(pick.ondemand.usd.value)
+    assert d.headline.startswith("Pick 64 ×") and format_money(bill.total) in d.summary and rent in d.summary
     tiles = {tile.label: tile for tile in d.tiles}
-    assert tiles["Cost on demand"].value == format_money(pick.ondemand.usd.value)
-    assert format_money(pick.ondemand.usd.high) in tiles["Cost on demand"].range
+    assert tiles["Cost on demand"].value == format_money(bill.total)
+    assert tiles["Cost on demand"].range == f"{format_money(bill.usd.p10)} to {format_money(bill.usd.p90)}"
+    assert tiles["Cost on demand"].note.endswith(f"rented chips alone: {rent}")
     assert (
         tiles["Time to train"].value == format_seconds(pick.prediction.duration.value)
         and " to " in tiles["Time to train"].range
     )
     assert tiles["Evidence"].value == pick.prediction.step.evidence
     answers = {answer.title: answer.items for answer in d.answers}
-    assert answers["Why"] == (found.words.why,) and any(
+    assert answers["Why"][0].endswith(found.words.why.removeprefix("It costs ")) and any(
         found.flips[0].words in item for item in answers["What would change this"]
     )
     assert d.figure is not None
+
+
+def page_one(report):
+    d = report.decision
+    tiles = [text for tile in d.tiles for text in (tile.label, tile.value, tile.range, tile.note)]
+    answers = [text for answer in d.answers for text in (answer.title, *answer.items)]
+    return "\n".join([d.headline, d.summary, *tiles, *answers, d.figure.caption, d.figure.description])
+
+
+@pytest.mark.parametrize("report", [training, service, lambda: comparison_report(trained())])
+def test_no_layout_is_on_the_first_page(report):
+    assert not re.search(r"\b(dp|tp|pp|fsdp|zero|mbs)=", page_one(report()))
+
+
+def test_on_demand_and_energy_have_one_meaning_in_a_report():
+    report, pick = training(), bills()[0]
+    costs = [tile for tile in report.decision.tiles if "on demand" in tile.label.lower()]
+    assert [tile.value for tile in costs] == [format_money(pick.by(ONDEMAND).total)]
+    headers = [h for s in report.sections for part in s.parts if isinstance(part, Table) for h in part.headers]
+    assert "chips on demand" in headers and not any("kWh" in header for header in headers)
+    assert [header for header in headers if "Wh" in header] == ["MWh at the meter"]
+    assert "Rented chips on demand" in report.decision.figure.caption
+
+
+def test_the_place_of_the_pick_among_all_bills_is_explained():
+    pick, other = bills()
+    every = [option for s in (pick, other) for option in s.options]
+    mine = pick.by(ONDEMAND)
+    lower = [option for option in every if option.total < mine.total]
+    points = standing((pick, other))
+    assert lower and f"number {len(lower) + 1} of {len(every)} options" in points[0]
+    assert all(any(point.startswith(f"{option.pricing}: ") for point in points[1:]) for option in lower)
+    assert all(format_money(option.total) in "".join(points) for option in lower)
+    assert any("taken away" in point for point in points) == any(option.pricing == "spot" for option in lower)
+    first = replace(pick, options=(mine,))
+    assert standing((first,)) == (
+        "With every cost counted it is the cheapest of 1 options: 1 set of chips by every pricing model with a price.",
+    )
+    assert {a.title: a.items for a in training().decision.answers}["Its place among all options"] == points
 
 
 def test_every_chip_compared_is_in_the_table_and_every_refusal_has_its_reason():
@@ -168,7 +211,7 @@ def test_without_bills_there_are_fewer_sections_and_no_pick_is_said():
 @pytest.mark.parametrize("objective", ["time", "energy"])
 def test_rows_are_drawn_by_what_they_are_ranked_by(objective):
     found = replace(trained(), terms=replace(trained().terms, objective=objective))
-    assert {"time": "Time to train", "energy": "Energy of the run"}[objective] in comparison_report(found).figures[
+    assert {"time": "Time to train", "energy": "Energy of the chips"}[objective] in comparison_report(found).figures[
         0
     ].caption
     again = replace(served(), terms=replace(served().terms, objective=objective))
@@ -178,8 +221,14 @@ def test_rows_are_drawn_by_what_they_are_ranked_by(objective):
 def test_a_service_is_costed_by_the_hour_and_the_million():
     found, report = served(), service()
     said = words(report)
-    assert f"{format_money(found.pick.ondemand.usd.value)} an hour" in said and "Cost of a million tokens" in said
-    assert "ttft p99" in said and found.words.why in said and all(a in said for a in found.assumptions)
+    assert (
+        f"{format_money(found.pick.ondemand.usd.value)} an hour" in said and "Rented chips for a million tokens" in said
+    )
+    assert (
+        "ttft p99" in said
+        and found.words.why.removeprefix("It costs ") in said
+        and all(a in said for a in found.assumptions)
+    )
 
 
 def test_a_fleet_plan_shows_orders_periods_alternatives_limits_and_sensitivity():

@@ -11,7 +11,7 @@ from route_views import HOUR, board_of, candidate, option, pool, view_of
 from chipwise.errors import ChipwiseError, InputError, UnknownName
 from chipwise.route.allocate import allocate
 from chipwise.route.cluster_state import ClusterState, PolicyDecision
-from chipwise.route.policies import POLICIES, describe, policy_named, policy_names
+from chipwise.route.policies import POLICIES, check_weights, describe, policy_named, policy_names
 from chipwise.route.policies.risk import in_time, run_quantile
 from chipwise.route.policies.sharing import max_min_shares
 
@@ -19,13 +19,13 @@ FAST, SLOW = pool("fast", 8, 4.0), pool("slow", 8, 1.0)
 POOLS = (FAST, SLOW)
 
 
-def decided(policy: str, candidates, pools=POOLS, now=0.0, free=None, running=(), **more):
+def decided(policy: str, candidates, pools=POOLS, now=0.0, free=None, running=(), weights=None, **more):
     board = board_of(pools, candidates)
     room = {p.name: p.count for p in pools} if free is None else dict(free)
     for job, where, since in running:
         board.started(job, where, since)
         room[where] -= board.option(job, where).chips
-    view = view_of(board, pools, now, room)
+    view = view_of(board, pools, now, room, weights=weights)
     return {(d.job, d.kind): d for d in allocate(view, policy_named(policy)(view), board.option, **more)}
 
 
@@ -51,6 +51,75 @@ def test_cheapest_waits_for_the_cheap_pool_and_says_what_the_other_costs():
     assert found.pool == "slow"
     assert "3 USD" in found.reason and "4 USD" in found.reason and "waits" in found.reason
     assert found.scores["fast"]["usd"] == pytest.approx(4.0)
+
+
+GPU, TPU = pool("gpu", 8, 3.0), pool("tpu", 16, 1.2)
+
+
+def twenty(tpu_hours: float = 25 / 60, count: int = 20, **more):
+    """Jobs of 4 chips that cost 2 USD in either pool: 10 minutes in one, 25 in the other."""
+    return [candidate(str(i), [option(GPU, 1 / 6, 4), option(TPU, tpu_hours, 4)], **more) for i in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("policy", ["cheapest", "cheapest-within-deadline"])
+@pytest.mark.parametrize("deadline", [inf, 40 * HOUR])
+@pytest.mark.parametrize("tpu_hours", [25 / 60, 26 / 60])  # at the same price, and at 4 % more
+def test_no_pool_idles_beside_a_queue_at_about_the_same_price(policy, deadline, tpu_hours):
+    found = decided(policy, twenty(tpu_hours, deadline=deadline), (GPU, TPU))
+    starts = [d.pool for (_, kind), d in found.items() if kind == "start"]
+    assert sorted(starts) == ["gpu"] * 2 + ["tpu"] * 4  # 8 and 16 chips by 4: every chip is used
+    waits = {d.pool for (_, kind), d in found.items() if kind == "wait"}
+    assert waits == {"gpu", "tpu"}  # those left line up for both, by their ends
+    last = found["20", "wait"]
+    assert "taken by other jobs" in last.reason and "starts now" not in last.reason
+
+
+@pytest.mark.parametrize("policy", ["cheapest", "cheapest-within-deadline"])
+def test_of_pools_at_about_the_same_price_the_earliest_end_is_taken(policy):
+    for first, second in (((GPU, 1 / 6), (TPU, 25 / 60)), ((GPU, 1 / 6), (TPU, 24.5 / 60))):  # equal, and 2 % cheaper
+        job = candidate("a", [option(first[0], first[1], 4), option(second[0], second[1], 4)])
+        assert decided(policy, [job], (GPU, TPU))["a", "start"].pool == "gpu"
+    dear = candidate("a", [option(GPU, 1 / 6, 4), option(TPU, 20 / 60, 4)], deadline=40 * HOUR)  # 20 % cheaper
+    assert decided(policy, [dear], (GPU, TPU))["a", "start"].pool == "tpu"
+
+
+def test_a_job_waits_beside_a_free_pool_that_takes_more_than_twice_as_long():
+    slow = pool("slow", 8, 0.2)
+    jobs = [candidate("full", [option(FAST, 1, 8)]), candidate("a", [option(FAST, 1, 8), option(slow, 20, 8)])]
+    at = {"running": [("full", "fast", 0.0)], "pools": (FAST, slow)}
+    assert decided("cheapest", jobs, **at)["a", "wait"].pool == "fast"  # 2 h to the end against 20, at the same price
+
+
+def test_a_running_job_does_not_move_to_a_pool_at_about_the_same_price():
+    job = candidate("a", [option(GPU, 1 / 6, 4), option(TPU, 25 / 60, 4)], restartable=True, every=60.0)
+    assert not decided("cheapest", [job], (GPU, TPU), now=60.0, running=[("a", "tpu", 0.0)])
+
+
+def test_waiting_for_a_cheaper_pool_costs_what_an_hour_of_delay_does():
+    full = candidate("full", [option(SLOW, 5, 8)])
+    job = candidate("a", both(1, 1))  # 1 USD after 5 h, or 4 USD now
+    at = {"running": [("full", "slow", 0.0)]}
+    assert decided("cheapest", [full, job], **at)["a", "wait"].pool == "slow"
+    found = decided("cheapest-within-deadline", [full, job], **at)["a", "start"]
+    assert found.pool == "fast" and "an hour until its end counts 5 USD" in found.reason
+    assert decided("cheapest-within-deadline", [full, job], weights={"delay": 0.5}, **at)["a", "wait"].pool == "slow"
+    due = candidate("a", both(1, 1), deadline=40 * HOUR)  # a deadline says what delay costs: nothing before it
+    assert decided("cheapest-within-deadline", [full, due], **at)["a", "wait"].pool == "slow"
+
+
+@pytest.mark.parametrize("delay", [-1.0, inf])
+def test_a_delay_without_a_price_is_refused(delay):
+    with pytest.raises(InputError, match=r"weights.delay"):
+        decided("cheapest-within-deadline", twenty(), (GPU, TPU), weights={"delay": delay})
+
+
+def test_weights_are_those_of_the_policies_named():
+    check_weights(["cheapest-within-deadline"], ["delay"])
+    check_weights(["balanced", "cheapest-within-deadline"], ["delay", "cost"])
+    with pytest.raises(InputError, match="one of delay"):
+        check_weights(["cheapest-within-deadline"], ["cost"])
+    with pytest.raises(InputError, match="cheapest has none"):
+        check_weights(["cheapest"], ["delay"])
 
 
 def test_least_energy_looks_at_joules_alone():

@@ -120,9 +120,9 @@ def test_rows_above_20_times_the_best_share_a_line():
     folded = [row for row in comparison.rows if row.ondemand.usd.value > 20 * best]
     assert [row.accelerators.chip.id for row in folded] == ["t4"] and far_off(comparison) == folded
     text = str(comparison)
-    assert "1 more above 20x the best: t4:8 at $7.82; --all shows them" in text and "\n3  t4" not in text
+    assert "1 more: --all (1 above 20x the best: t4:8 at $7.82)" in text and "\n3  t4" not in text
     assert len(comparison.to_dict()["rows"]) == 3
-    assert "\n3  t4" in str(replace(comparison, every=True))
+    assert "\n3  t4" in render(comparison.all_blocks())
 
 
 def test_no_replica_spans_pcie_hosts_unless_none_else_serves():

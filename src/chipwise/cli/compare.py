@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from chipwise.cli.options import (
     NO_FLAGS,
     NO_PRICE_FLAGS,
+    AllOpt,
     BudgetOpt,
     ByOpt,
     ChipsOpt,
@@ -30,6 +27,7 @@ from chipwise.verbs import defaults
 EXAMPLES = """\b
 Examples:
   chipwise compare examples/llama-3.1-8b-pretrain.yaml
+  chipwise compare examples/llama-3.1-8b-pretrain.yaml --all
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100,b200,v5p --deadline 30d
   chipwise compare llama-3.1-70b --tokens 1T --batch 1024 --sequence 8192 --on h200:512,v6e:512
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64,v6e:64 --evidence auto
@@ -51,9 +49,9 @@ def compare(
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
     offers: PriceFlags = NO_PRICE_FLAGS,
-    every: Annotated[bool, typer.Option("--all", help="Every row, also services above 20x the best cost.")] = False,
     launch: LaunchOpt = None,
     launch_for: LaunchForOpt = None,
+    every: AllOpt = False,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
@@ -84,8 +82,7 @@ def compare(
             evidence=evidence,
             knowledge=known,
             progress=shown,
-            every=every,
         )
-    show(comparison, output, out)
+    show(comparison, output, out, comparison.all_blocks if every else None)
     if launch is not None:
         comparison.launch(launch_for, launch).write(launch)

@@ -15,6 +15,7 @@ from chipwise.cli.options import (
     EvidenceOpt,
     Flags,
     FrameworkOpt,
+    FullOpt,
     OutFile,
     PriceFlags,
     SetOpt,
@@ -29,6 +30,7 @@ from chipwise.verbs import defaults
 EXAMPLES = """\b
 Examples:
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512,v5p:512
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --full
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --cloud aws --utilization 0.8 --years 4
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on v6e:256 --framework pytorch --custom-kernels 2 --runs 10
   chipwise cost examples/llama-3.1-70b-serve.yaml --on h100,v6e --site us-iowa --energy-price 0.05 --pue 1.2
@@ -88,6 +90,7 @@ def cost(
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
     offers: PriceFlags = NO_PRICE_FLAGS,
+    full: FullOpt = False,
     output: BillFormat = "table",
     out: OutFile = None,
 ) -> None:
@@ -137,4 +140,4 @@ def cost(
     if output == "focus":
         emit_csv(costs.focus_rows(), out)
     else:
-        show(costs, output, out)
+        show(costs, output, out, costs.full_blocks if full else None)

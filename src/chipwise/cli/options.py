@@ -8,6 +8,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import typer
+
 from chipwise.cli.completion import (
     complete_assumptions,
     complete_chips,
@@ -106,6 +108,8 @@ SetOpt = Annotated[
 BillFormat = Annotated[
     str, output_format("table, json, csv, or focus: rows of a FOCUS 1.1 bill.", "table", "json", "csv", "focus")
 ]
+AllOpt = Annotated[bool, typer.Option("--all", help="Every row, not the first 10 alone; JSON and CSV have them all.")]
+FullOpt = Annotated[bool, typer.Option("--full", help="Every bill with what it rests on; JSON and CSV have it all.")]
 OutFile = Annotated[Path | None, option("--out", "FILE", "Write to a file, atomically.")]
 LaunchOpt = Annotated[
     Path | None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from chipwise.cli.completion import complete_workloads
 from chipwise.cli.declare import argument, option
 from chipwise.cli.options import (
@@ -29,7 +31,7 @@ from chipwise.verbs import defaults
 
 EXAMPLES = """\b
 Examples:
-  chipwise report examples/llama-3.1-8b-pretrain.yaml --out report.html
+  chipwise report examples/llama-3.1-8b-pretrain.yaml --out report.html --open
   chipwise report examples/llama-3.1-8b-pretrain.yaml --on h100,h200,b200,v5p,v6e --deadline 60d --out report.pdf
   chipwise report examples/llama-3.1-70b-serve.yaml --on h100,h200,v6e --out report.html
   chipwise report examples/fleet/mixed.yaml --out plan.pdf
@@ -48,6 +50,7 @@ def report(
         ),
     ],
     out: Annotated[Path, option("--out", "FILE", "The file to write: its name ends in .html or .pdf.")],
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser once it is written.")] = False,
     on: ComparedOpt = None,
     chips: ChipsOpt = None,
     deadline: DeadlineOpt = None,
@@ -77,7 +80,7 @@ def report(
     from chipwise.present.output import emit
     from chipwise.present.progress import progress
     from chipwise.report.build import refuse_beside_demand
-    from chipwise.report.write import ready
+    from chipwise.report.write import ready, show_file
     from chipwise.workload.read import read_any
 
     ready(out)
@@ -104,3 +107,5 @@ def report(
         made.write(out)
     size = f"{out}: {len(made.sections)} sections, {len(made.figures)} figures"
     emit([Text(made.decision.headline), Text(made.decision.summary), Text(size)])
+    if show:
+        show_file(out)

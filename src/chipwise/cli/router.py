@@ -82,7 +82,7 @@ def run(
         str, option("--lease", "TIME", "Without a word from this router for so long, another takes over.")
     ] = "30s",
     weights: Annotated[
-        list[str] | None, option("--weight", "NAME=VALUE", "A weight of the policy, such as cost=2. Repeatable.")
+        list[str] | None, option("--weight", "NAME=VALUE", "A weight of the policy: cost=2, delay=20. Repeatable.")
     ] = None,
     metrics: Annotated[
         str | None,

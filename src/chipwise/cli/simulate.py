@@ -84,7 +84,11 @@ def simulate(
     ] = defaults.TICK,
     weights: Annotated[
         list[str] | None,
-        option("--weight", "NAME=VALUE", "Of the balanced policy: cost, time, energy or risk. Repeatable."),
+        option(
+            "--weight",
+            "NAME=VALUE",
+            "Of balanced: cost, time, energy, risk; of cheapest-within-deadline: delay. Repeatable.",
+        ),
     ] = None,
     plot: Annotated[
         Path | None,

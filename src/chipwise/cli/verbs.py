@@ -20,6 +20,7 @@ PANELS: dict[str, dict[str, str]] = {
         "predict": "Predict one workload on one set of chips.",
         "layouts": "Search every legal way to split the work over chips.",
         "compare": "Compare chips on a workload, and say what to pick.",
+        "diff": "Hold two decisions against each other, and say what changed and why.",
         "serving": "Simulate a served model, and find its largest load.",
         "cost": "Bill a workload by every pricing model, with the range of each.",
         "fleet": "Plan what to rent and buy over time.",

@@ -148,7 +148,7 @@ TRAINING: list[Column[TrainingRow]] = [
     Column(
         "kwh",
         lambda r: r.prediction.kwh,
-        "kWh",
+        "chip kWh",
         lambda r: rate(r.prediction.kwh.value),
         drop=1,
         help="estimate of the energy of the chips over the run; servers and cooling come on top",

@@ -72,7 +72,6 @@ class Comparison(Result, Generic[R, C]):
     relaxed: Relaxed | None  # of services: the pick with twice the bound that limits it
     words: DecisionSummary
     assumptions: tuple[str, ...]
-    every: bool = False  # rows far from the best are shown too
 
     def headline(self) -> str:
         """The pick, and how many rows it was picked from."""
@@ -86,7 +85,7 @@ class Comparison(Result, Generic[R, C]):
         return record(self)
 
     def blocks(self) -> list[Block]:
-        """For people."""
+        """For people: the best rows."""
         from chipwise.compare.view import blocks
 
         return blocks(self)
@@ -96,6 +95,12 @@ class Comparison(Result, Generic[R, C]):
         from chipwise.compare.launched import pick_of
 
         return launch(pick_of(self), tool, file)
+
+    def all_blocks(self) -> list[Block]:
+        """For people who want every row and refusal."""
+        from chipwise.compare.view import blocks
+
+        return blocks(self, everything=True)
 
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: the refused too, with the reason."""

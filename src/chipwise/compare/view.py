@@ -9,7 +9,6 @@ from chipwise.compare import columns as declared
 from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
 from chipwise.compare.decision import DecisionSummary, Refused
 from chipwise.compare.launched import launchable
-from chipwise.compare.serving.row import ServingRow
 from chipwise.launch.launch import section_of
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
@@ -18,7 +17,9 @@ from chipwise.units import format_count, format_seconds
 from chipwise.workload import metrics_that_matter
 from chipwise.workload.serve_criteria import what_decides_serving
 
-FAR = 20  # times the cost of the best, above which rows of services are folded
+FAR = 20  # times the cost of the best, above which nobody would deploy a service
+ROWS = 10  # for people, unless they ask for all
+REASONS = 6  # lines of refusals, likewise
 
 
 def columns(c: Comparison[Any, Any]) -> Sequence[Column[Any]]:
@@ -71,16 +72,20 @@ def flat_rows(c: Any) -> list[dict[str, Any]]:
     return padded(rows)
 
 
-def blocks(c: Any) -> list[Block]:
-    """The comparison for people."""
+def blocks(c: Any, everything: bool = False) -> list[Block]:
+    """The comparison for people: its first rows and refusals, or all of them."""
     head = training_head(c) if isinstance(c, TrainingComparison) else serving_head(c)
+    rows = None if everything else first_rows(c)
+    refused = refusals(c.refused)
+    if not everything and len(refused) > REASONS:
+        refused = [*refused[: REASONS - 1], f"{len(refused) - REASONS + 1} more: --all"]
     return [
         Text(f"{c.workload.name}: {head}; by {c.terms.objective}"),
-        ranked(c),
-        *(Text(line) for line in _far_in_words(c)),
+        ranked(c, rows=rows),
+        *([] if rows is None or len(rows) == len(c.rows) else [Text(more_rows(c, rows))]),
         *(Text(line, i == 0) for i, line in enumerate(("Decision", *decision_lines(c.words)))),
         *section_of(launchable(c.pick) if c.pick else None),
-        *section("Refused", refusals(c.refused)),
+        *section("Refused", refused),
         *section("What decides this workload", criteria(c)),
         *section("Assumptions", c.assumptions),
     ]
@@ -91,31 +96,40 @@ def decision_lines(words: DecisionSummary) -> list[str]:
     return [line for line in (words.pick, words.why, words.sellers, words.flip) if line]
 
 
-def ranked(c: AnyComparison, numbered: bool = True, **options: Any) -> Table:
-    """The rows as a table, the pick standing out."""
-    order = {id(row): i for i, row in enumerate(c.rows, 1)}
-    number: Column[AnyRow] = Column("rank", lambda row: order[id(row)], "#")
-    folded = far_off(c)
-    rows = [row for row in c.rows if row not in folded]
-    picked = frozenset(i for i, row in enumerate(rows) if row is c.pick)
-    return table([*([number] if numbered else []), *columns(c)], rows, c, strong=picked, **options)
+def first_rows(c: AnyComparison) -> list[AnyRow]:
+    """The rows that people see first, and the pick, which rows on bounded evidence may rank ahead of."""
+    far = {id(row) for row in far_off(c)}
+    near: list[AnyRow] = [row for row in c.rows if id(row) not in far]
+    if len(near) <= ROWS + 1:  # a line that says "1 more" is as long as the row
+        return near
+    return [row for i, row in enumerate(near) if i < ROWS or row is c.pick]
 
 
-def far_off(c: AnyComparison) -> list[ServingRow]:
+def more_rows(c: AnyComparison, shown: Sequence[AnyRow]) -> str:
+    """How many rows are left out, and which of them nobody would deploy."""
+    text = f"{len(c.rows) - len(shown)} more: --all"
+    far = far_off(c)
+    if not far:
+        return text
+    return f"{text} ({len(far)} above {FAR}x the best: {', '.join(f'{r.accelerators} at {r.ondemand}' for r in far)})"
+
+
+def far_off(c: AnyComparison) -> list[AnyRow]:
     """Services that cost more than 20 times the best: nobody would deploy them, so they share a line."""
-    if c.every or not isinstance(c, ServingComparison) or c.terms.objective != "cost":
+    if not isinstance(c, ServingComparison) or c.terms.objective != "cost":
         return []
     priced = [(row, by.value) for row in c.rows if (by := row.by("cost")) is not None]
     best = min((value for _, value in priced), default=0.0)
     return [row for row, value in priced if value > FAR * best and row is not c.pick]
 
 
-def _far_in_words(c: AnyComparison) -> list[str]:
-    folded = far_off(c)
-    if not folded:
-        return []
-    names = ", ".join(f"{row.accelerators} at {row.ondemand}" for row in folded)
-    return [f"{len(folded)} more above {FAR}x the best: {names}; --all shows them"]
+def ranked(c: AnyComparison, numbered: bool = True, rows: Sequence[AnyRow] | None = None, **options: Any) -> Table:
+    """The rows, or some of them, as a table, the pick standing out."""
+    order = {id(row): i for i, row in enumerate(c.rows, 1)}
+    shown: Sequence[AnyRow] = c.rows if rows is None else rows
+    number: Column[AnyRow] = Column("rank", lambda row: order[id(row)], "#")
+    picked = frozenset(i for i, row in enumerate(shown) if row is c.pick)
+    return table([*([number] if numbered else []), *columns(c)], shown, c, strong=picked, **options)
 
 
 def training_head(c: TrainingComparison) -> str:

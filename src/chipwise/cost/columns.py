@@ -143,7 +143,7 @@ BILL: list[Column[CostOption]] = [
     Column(
         "meter_kwh",
         lambda o: o.kwh,
-        "kWh",
+        "meter kWh",
         lambda o: rate(o.kwh),
         drop=2,
         help="at the meter of the building, for the hours of the work",

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from chipwise.compare import Candidate, Refused, Terms, comparer_of
 from chipwise.compare.training.comparer import Change
-from chipwise.cost import view
+from chipwise.cost import brief, view
 from chipwise.cost.answer import CostAssumptions, state_cost
 from chipwise.cost.focus import focus_bill
 from chipwise.cost.statement import CostOption, Statement
@@ -42,7 +42,8 @@ class Costs(Result):
         return min(every, key=lambda option: option.total, default=None)
 
     record = view.record
-    blocks = view.blocks
+    blocks = brief.blocks
+    full_blocks = view.blocks
     flat_rows = view.flat_rows
     focus_rows = focus_bill
 

@@ -108,21 +108,25 @@ def _reason(row: CostRow) -> str:
 
 def blocks(c: Costs) -> list[Block]:
     """The bills for people."""
-    head = f"{c.workload.name}: cost of {PER[c.basis]}; prices: {c.assumptions.knowledge.prices.origin}"
     used = {a.name: a for s in c.statements for a in s.used}
     notes = dict.fromkeys(note for s in c.statements for note in s.notes)
     return [
-        Text(head),
+        Text(head(c)),
         side_by_side(c),
         Text(""),
-        Text(_cheapest(c)),
+        Text(cheapest(c)),
         *(block for s in c.statements for block in _details(s)),
         *section("Refused", refusals(c.refused)),
         Text("Assumptions", True),
         *([assumed(used)] if used else []),
         Text(""),
-        *(Text(f"  {note}") for note in (*notes, *_stale(c))),
+        *(Text(f"  {note}") for note in (*notes, *stale(c))),
     ]
+
+
+def head(c: Costs) -> str:
+    """What is billed, and by whose prices."""
+    return f"{c.workload.name}: cost of {PER[c.basis]}; prices: {c.assumptions.knowledge.prices.origin}"
 
 
 def assumed(used: dict[str, Assumption], **options: Any) -> Table:
@@ -147,7 +151,8 @@ def side_by_side(c: Costs) -> Table:
     return table(columns, every, c.basis, strong=best)
 
 
-def _cheapest(c: Costs) -> str:
+def cheapest(c: Costs) -> str:
+    """The cheapest option of all, in a sentence."""
     every = [(o.total, s, o) for s in c.statements for o in s.options]
     if not every:
         return "No pricing model has a public price: nothing is invented."
@@ -206,7 +211,8 @@ def _purchase(p: Purchase, name: str) -> list[Block]:
     return [*section(f"On-premises {name}", lines), curve, *([rivals] if p.rivals else [])]
 
 
-def _stale(c: Costs) -> list[str]:
+def stale(c: Costs) -> list[str]:
+    """How many prices are old, if any."""
     old = [source.date for s in c.statements for source in _sources(s) if source.stale]
     return [f"* marks stale prices, older than {STALE_DAYS} days: {len(old)}, the oldest of {min(old)}"] if old else []
 

@@ -6,7 +6,7 @@ report are all drawn from that tuple, so that adding a column is adding one line
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
@@ -118,6 +118,41 @@ def narrowed(block: Table, most: int) -> Table:
         headers=tuple(block.headers[i] for i in kept),
         rows=tuple(tuple(row[i] for i in kept) for row in block.rows),
         drop=tuple(name for name in block.drop if name not in out),
+    )
+
+
+def renamed(block: Table, names: Mapping[str, str]) -> Table:
+    """A table with other headers.
+
+    >>> renamed(Table(["a", "b"], [["1", "2"]], drop=("b",)), {"b": "c"}).headers
+    ('a', 'c')
+    """
+
+    def of(header: str) -> str:
+        return names.get(header, header)
+
+    return replace(
+        block,
+        headers=tuple(map(of, block.headers)),
+        left=frozenset(map(of, block.left)),
+        under=tuple(map(of, block.under)),
+        drop=tuple(map(of, block.drop)),
+        tips={of(header): tip for header, tip in block.tips.items()},
+    )
+
+
+def without(block: Table, header: str) -> Table:
+    """A table less one column, if it has it.
+
+    >>> without(Table(["a", "b"], [["1", "2"]]), "a").headers
+    ('b',)
+    """
+    kept = [i for i, name in enumerate(block.headers) if name != header]
+    return replace(
+        block,
+        headers=tuple(block.headers[i] for i in kept),
+        rows=tuple(tuple(row[i] for i in kept) for row in block.rows),
+        drop=tuple(name for name in block.drop if name != header),
     )
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,10 @@ def ready(out: Path | None, field: str = "out") -> None:
         raise InputError(field, str(out), "a file in a folder that exists")
 
 
-def show(result: Result, output: str = "table", out: Path | None = None) -> None:
-    """Print a result in a format, or write it to a file."""
+def show(
+    result: Result, output: str = "table", out: Path | None = None, blocks: Callable[[], Sequence[Block]] | None = None
+) -> None:
+    """Print a result in a format, or write it to a file; `blocks`: what people see of it, where not the usual."""
     if output == "json":
         emit_json(result.to_dict(), out)
     elif output == "csv":
@@ -38,7 +40,7 @@ def show(result: Result, output: str = "table", out: Path | None = None) -> None
         else:
             write(",".join(result.CSV_HEADER) + "\n", out)
     else:
-        emit(result.blocks(), out)
+        emit((blocks or result.blocks)(), out)
 
 
 def emit(blocks: Sequence[Block], out: Path | None = None) -> None:

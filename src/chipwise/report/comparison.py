@@ -7,21 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.compare import AnyComparison, Flip, TrainingComparison
+from chipwise.compare import AnyComparison, Flip, TrainingComparison, TrainingRow
 from chipwise.compare.columns import FLIPS, REFUSED
+from chipwise.compare.comparison import AnyRow
 from chipwise.compare.view import criteria, ranked
-from chipwise.cost.statement import Statement
+from chipwise.cost.statement import ONDEMAND, Statement
 from chipwise.predict.estimate import Estimate
-from chipwise.present.columns import narrowed, table
+from chipwise.present.columns import narrowed, renamed, table, without
 from chipwise.present.numbers import interval, number, plural, time_unit
 from chipwise.prices import STALE_DAYS, Price
 from chipwise.report import charts
 from chipwise.report.costs import (
+    FOR,
     assumption_parts,
     break_even_section,
+    cheapest_tile,
     cost_section,
     cost_tile,
-    other_options,
+    energy_tile,
+    standing,
     tornado_part,
 )
 from chipwise.report.evidence import assumptions_section, evidence_section
@@ -57,7 +61,7 @@ def _decision(c: AnyComparison, subject: Subject, statements: Sequence[Statement
     """The first page."""
     sellers = (c.words.sellers,) if c.words.sellers else ()
     answers = [
-        Points("Why", (c.words.why,)),
+        Points("Why", (_why(c),)),
         Points("Who sells it", sellers),
         Points("What would change this", flip_points(c.flips, c.words.flip)),
     ]
@@ -67,19 +71,49 @@ def _decision(c: AnyComparison, subject: Subject, statements: Sequence[Statement
     others = [(str(r.accelerators), r.by(by)) for r in c.rows if r is not pick]
     price = pick.ondemand.price if pick.ondemand else None
     answers += [
-        Points("How sure is it", how_sure(subject.estimate(pick), price, pick.by(by), others)),
-        Points("By other pricing models", other_options(statements)),
+        Points("Confidence", how_sure(subject.estimate(pick), price, pick.by(by), others)),
+        Points("Its place among all options", standing(statements, by)),
     ]
-    cost = Tile("Cost on demand", "no public price")
-    if pick.ondemand:
-        usd = pick.ondemand.usd
-        amount = f"{format_money(usd.value)}{subject.per}"
-        cost = Tile("Cost on demand", amount, interval(usd, format_money), str(pick.ondemand.price))
-    cheapest = cost_tile(statements[0]) if statements else None
-    tiles = (cost, *([cheapest] if cheapest else []), *subject.tiles(pick, cheapest))
     acc = pick.accelerators
     headline = f"Pick {acc.count:,} × {acc.chip.name}" + (", rented on demand" if pick.ondemand else "")
-    return Decision(headline, c.words.pick, tiles, tuple(a for a in answers if a.items), figure)
+    tiles = (*_money(pick, subject, statements), *subject.tiles(pick))
+    summary = _summary(c, subject, statements)
+    return Decision(headline, summary, tiles, tuple(a for a in answers if a.items), figure)
+
+
+def _rent(pick: AnyRow, subject: Subject) -> str:
+    return f"{format_money(pick.ondemand.usd.value)}{subject.per}" if pick.ondemand else "no public price"
+
+
+def _money(pick: AnyRow, subject: Subject, statements: Sequence[Statement]) -> list[Tile]:
+    """Cost on demand, every cost counted; then the cheaper pricing model of the same chips, else their energy."""
+    rent = _rent(pick, subject)
+    cost = cost_tile(statements[0], rent) if statements else None
+    if cost is None:
+        usd = pick.ondemand.usd if pick.ondemand else None
+        return [Tile("Rented chips on demand", rent, interval(usd, format_money) if usd else "")]
+    more = cheapest_tile(statements[0]) or energy_tile(statements[0])
+    return [cost, *([more] if more else [])]
+
+
+def _summary(c: AnyComparison, subject: Subject, statements: Sequence[Statement]) -> str:
+    """What the pick takes and costs, as the first page counts it, with what is to be said of its rank."""
+    pick = c.pick
+    bill = statements[0].by(ONDEMAND) if statements else None
+    if pick is None or bill is None or pick.ondemand is None:
+        layout = f" with {pick.prediction.layout}" if isinstance(pick, TrainingRow) else ""
+        return c.words.pick.replace(layout, "") if layout else c.words.pick
+    price, basis = str(pick.ondemand.price), FOR[statements[0].basis]
+    rest = c.words.pick.partition(price)[2].partition(". ")[2]  # behind the sentence with its price
+    spent = f"{format_money(bill.total)} for {basis} on demand with every cost counted, of which its chips are rented"
+    return f"{pick.accelerators}: {spent} for {_rent(pick, subject)} at {price}. {rest}".strip()
+
+
+def _why(c: AnyComparison) -> str:
+    """Why it is the pick; of costs, that those of rented chips decide."""
+    if c.terms.objective == "cost" and c.words.why.startswith("It costs "):
+        return f"Renting its chips costs {c.words.why.removeprefix('It costs ')}"
+    return c.words.why
 
 
 def _bars(c: AnyComparison, subject: Subject) -> Figure:
@@ -111,8 +145,14 @@ def _comparison(c: AnyComparison, subject: Subject) -> Section:
         c,
         numbered=False,
         title=f"All chips that can {subject.table}, ranked by {c.terms.objective}",
-        notes=(f"The pick is highlighted. * marks prices older than {STALE_DAYS} days. {subject.note}",),
+        notes=(
+            "The pick is highlighted; prices are those of rented chips alone. "
+            f"* marks prices older than {STALE_DAYS} days. {subject.note}",
+        ),
     )
+    every = renamed(every, {"on demand": "chips on demand", "spot": "chips on spot"})
+    if c.terms.objective != "energy":
+        every = without(every, "chip kWh")  # the report counts energy at the meter
     narrow = narrowed(every, PRINTED_COLUMNS)
     parts: list[Part] = [Points("What decides this workload", tuple(criteria(c))), narrow]
     if c.refused:
@@ -145,7 +185,8 @@ def _front(c: AnyComparison, subject: Subject) -> Section:
     words = "; ".join(f"{d.label}: {format_money(d.y)}{subject.per}, {number(d.x)} {unit}" for d in dots)
     labels = charts.Labels(
         "fig-front",
-        f"Cost on demand{subject.per} against the time {subject.time}, with 90 % intervals; lower left is better",
+        f"Rented chips on demand{subject.per} against the time {subject.time}, with 90 % intervals; lower left is "
+        "better",
         f"Cost against time: {words}",
     )
     figure = front(labels, dots, f"{unit} {subject.time}", f"US dollars{subject.per}", number)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipwise.cost.columns import ASSUMPTIONS, BILL, COMMITMENTS, PRICING, RIVALS, TOTAL, part, per_unit, share
-from chipwise.cost.statement import OWNED, PARTS, PRICING_MODELS, SPOT, CostOption, Rival, Source, Statement
+from chipwise.cost.statement import ONDEMAND, OWNED, PARTS, PRICING_MODELS, SPOT, CostOption, Rival, Source, Statement
 from chipwise.present.blocks import Table
 from chipwise.present.columns import Column, chosen, table
-from chipwise.present.numbers import dollars, number, percent
+from chipwise.present.numbers import dollars, energy, number, percent, plural
 from chipwise.report import charts
 from chipwise.report.parts import Figure, Part, Points, Prose, Section, Tile
 from chipwise.units import format_money
@@ -34,7 +34,7 @@ def cost_section(statements: Sequence[Statement]) -> Section:
     parts: list[Part] = [
         Prose(
             f"All that {FOR[pick.basis]} costs on {pick.accelerators}, at the median of every input; ranges go from "
-            f"the 10th to the 90th percentile of {pick.draws:,} draws (seed {pick.seed}). The comparison above counts "
+            f"the 10th to the 90th percentile of {pick.draws:,} draws (seed {pick.seed}). The comparison ranks by "
             "rented chips alone: this adds storage, network egress, energy, staff, the migration and what "
             "interruptions cost."
         )
@@ -48,17 +48,34 @@ def cost_section(statements: Sequence[Statement]) -> Section:
     return Section("cost", "What it costs", tuple(parts))
 
 
-def cost_tile(s: Statement) -> Tile | None:
-    """The cheapest option of the pick."""
-    best = s.cheapest
-    if best is None:
+def cost_tile(s: Statement, rent: str) -> Tile | None:
+    """What the pick costs on demand with every cost counted; `rent`: what its chips alone do, for the note."""
+    mine = s.by(ONDEMAND)
+    if mine is None:
         return None
-    return Tile(
-        f"Cheapest option: {best.pricing}",
-        format_money(best.total),
-        f"{format_money(best.usd.p10)} to {format_money(best.usd.p90)}",
-        f"{_whose(best.source)}; all costs of {FOR[s.basis]}, p10–p90",
-    )
+    note = f"every cost of {FOR[s.basis]}, p10–p90; rented chips alone: {rent}"
+    return Tile("Cost on demand", format_money(mine.total), _range(mine), note)
+
+
+def cheapest_tile(s: Statement) -> Tile | None:
+    """The pricing model by which the pick costs less than on demand."""
+    best = s.cheapest
+    if best is None or best.pricing == ONDEMAND:
+        return None
+    note = f"{_whose(best.source)}; every cost of {FOR[s.basis]}, p10–p90"
+    return Tile(f"The same chips, {best.pricing}", format_money(best.total), _range(best), note)
+
+
+def energy_tile(s: Statement) -> Tile | None:
+    """The energy of the pick at the meter of the building, as every bill counts it."""
+    mine = s.by(ONDEMAND) or s.cheapest
+    if mine is None:
+        return None
+    return Tile("Energy at the meter", energy(mine.kwh), "", f"chips, servers and cooling, for {FOR[s.basis]}")
+
+
+def _range(o: CostOption) -> str:
+    return f"{format_money(o.usd.p10)} to {format_money(o.usd.p90)}"
 
 
 def _whose(source: Source) -> str:
@@ -66,25 +83,43 @@ def _whose(source: Source) -> str:
     return f"{source.cloud} {source.region}" if source.cloud else f"{source.instance} at {source.region}"
 
 
-def other_options(statements: Sequence[Statement]) -> tuple[str, ...]:
-    """The cheapest option of all chips and pricing models, and that of the pick, in words."""
-    bills = [(t.total, s, t) for s in statements for t in s.options]
-    if not bills:
+def standing(statements: Sequence[Statement], objective: str = "cost") -> tuple[str, ...]:
+    """The place of the pick, on demand, among all bills, and why those that are lower are not the pick."""
+    bills = [(s, o) for s in statements for o in s.options]
+    mine = statements[0].by(ONDEMAND) if statements else None
+    if mine is None:
         return ()
-    _, s, t = min(bills, key=lambda each: each[0])
-    said = [
-        f"With every cost counted, the cheapest of {len(bills)} options is {s.accelerators}, {t.pricing}: {_ranged(t)}."
-    ]
-    if s is not statements[0] and statements[0].cheapest is not None:
-        mine = statements[0].cheapest
-        said.append(f"The cheapest of {statements[0].accelerators} is {mine.pricing}: {_ranged(mine)}.")
-    if t.pricing == SPOT:
-        said.append("Spot may be taken away at any time and may not be there at all.")
-    return tuple(said)
+    lower = sorted(((s, o) for s, o in bills if o.total < mine.total), key=lambda bill: bill[1].total)
+    billed = f"{len(bills)} options: {plural(len(statements), 'set')} of chips by every pricing model with a price"
+    if not lower:
+        return (f"With every cost counted it is the cheapest of {billed}.",)
+    place = f"With every cost counted it is number {len(lower) + 1} of {billed}."
+    if objective != "cost":
+        place += f" It was picked by {objective}; these cost less:"
+    elif any(o.pricing == ONDEMAND for _, o in lower):
+        place += " These cost less:"
+    else:
+        place += " It leads those rented by the hour without a commitment; these cost less on other terms:"
+    points = [place]
+    for pricing in PRICING_MODELS:
+        amounts = [f"{s.accelerators} {format_money(o.total)}" for s, o in lower if o.pricing == pricing]
+        if amounts:
+            asked = _terms(pricing, [s for s, o in lower if o.pricing == pricing])
+            points.append(f"{pricing}: {', '.join(amounts)}. {asked}")
+    return tuple(points)
 
 
-def _ranged(t: CostOption) -> str:
-    return f"{format_money(t.total)} ({format_money(t.usd.p10)} to {format_money(t.usd.p90)})"
+def _terms(pricing: str, lower: Sequence[Statement]) -> str:
+    """What a pricing model asks for its lower price."""
+    if pricing == SPOT:
+        return "Spot chips may be taken away at any time, and may not be there at all."
+    if pricing == OWNED:
+        bought = next((s.purchase.owned for s in lower if s.purchase is not None), None)
+        spent = f" ({bought.servers:,} of them for {format_money(bought.capex_usd * bought.servers)})" if bought else ""
+        return f"Servers are bought{spent} and pay off only where later work uses them as much."
+    if pricing == ONDEMAND:
+        return "Its chips cost more to rent, which is what the comparison ranks by; the other costs are lower."
+    return f"A commitment is paid for {pricing}, used or not."
 
 
 def _parts(s: Statement) -> list[str]:
@@ -142,10 +177,10 @@ def _interruptions(o: CostOption) -> str:
     return number(o.expected.interruptions) if o.expected is not None and o.interruptions_per_hour else "–"
 
 
-WHOSE: Column[CostOption] = Column("", None, "whose", lambda o: _whose(o.source), words=True)
+WHOSE: Column[CostOption] = Column("", None, "provider", lambda o: _whose(o.source), words=True)
 AMOUNTS: list[Column[CostOption]] = [
     Column("", None, "chip-hours", lambda o: f"{o.chip_hours:,.0f}"),
-    Column("", None, "MWh", lambda o: f"{o.kwh / 1e3:,.1f}"),
+    Column("", None, "MWh at the meter", lambda o: f"{o.kwh / 1e3:,.1f}"),
     Column("", None, "t CO2", lambda o: f"{o.kg_co2 / 1e3:,.1f}"),
     Column("", None, "interruptions", _interruptions),
 ]
@@ -157,7 +192,9 @@ def _per(s: Statement) -> Table:
         [PRICING, *map(per_unit, units), *AMOUNTS],
         s.options,
         title="The same per unit of work, with its energy and carbon",
-        notes=("Energy is at the meter of the building; carbon is that of the grid where the chips stand.",),
+        notes=(
+            "Energy at the meter is that of chips, servers and cooling; carbon is that of the grid where they stand.",
+        ),
     )
 
 

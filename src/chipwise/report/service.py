@@ -25,7 +25,7 @@ def service_subject(c: ServingComparison) -> Subject:
         time="to finish the job" if job else "of a whole answer, median",
         per=" an hour",
         bars={
-            "cost": ("Cost on demand", cost),
+            "cost": ("Rented chips on demand", cost),
             "time": ("Time", "{} for the job" if job else "{} a request, median"),
             "energy": ("Energy", f"joules of one of the {unit}"),
         },
@@ -35,12 +35,14 @@ def service_subject(c: ServingComparison) -> Subject:
     )
 
 
-def _tiles(r: ServingRow, _: Tile | None) -> list[Tile]:
+def _tiles(r: ServingRow) -> list[Tile]:
     acc, million = r.accelerators, r.per_million(r.ondemand)
-    replicas = f"{r.fleet.replicas:,} replicas of {r.split}; {r.served.service.target.stack.name}"
+    size = f"{r.split.chips} chip{'s' * (r.split.chips != 1)}"
+    replicas = f"{r.fleet.replicas:,} replicas of {size}; {r.served.service.target.stack.name}"
     tiles = []
     if million is not None:
-        tiles.append(Tile(f"Cost of a million {r.unit}", format_money(million.value), interval(million, format_money)))
+        amount = format_money(million.value)
+        tiles.append(Tile(f"Rented chips for a million {r.unit}", amount, interval(million, format_money)))
     tiles.append(Tile("Chips", f"{acc.count:,} × {acc.chip.id}", acc.chip.name, replicas))
     tiles += [Tile(name, format_seconds(e.value), time_interval(e)) for name, e in slo_latencies(r)[:2]]
     if r.headroom is not None:

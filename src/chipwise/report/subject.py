@@ -22,6 +22,6 @@ class Subject:
     time: str  # which time that is, after a unit
     per: str  # what dollars on demand are for, after an amount
     bars: dict[str, tuple[str, str]]  # by objective: what is shown, and its axis with braces for the unit of times
-    tiles: Callable[[Any, Tile | None], list[Tile]]  # of the pick, beside its costs
+    tiles: Callable[[Any], list[Tile]]  # of the pick, beside its costs
     table: str  # what the ranked chips can do
     note: str  # beneath their table

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from chipwise.compare import TrainingComparison, TrainingRow
 from chipwise.compare.view import training_head
-from chipwise.present.numbers import energy, interval, percent, time_interval
+from chipwise.present.numbers import percent, time_interval
 from chipwise.report.parts import EVIDENCE, Tile
 from chipwise.report.subject import Subject
 from chipwise.units import format_seconds
 
 BARS = {
-    "cost": ("Cost of the run on demand", "US dollars on demand for the whole run"),
+    "cost": ("Rented chips on demand", "US dollars for the rented chips of the whole run, on demand"),
     "time": ("Time to train", "{} to train"),
-    "energy": ("Energy of the run", "kWh of the chips for the whole run"),
+    "energy": ("Energy of the chips", "kWh of the chips alone for the whole run"),
 }
 
 
@@ -34,13 +34,11 @@ def training_subject(c: TrainingComparison) -> Subject:
     )
 
 
-def _tiles(row: TrainingRow, cheapest: Tile | None) -> list[Tile]:
+def _tiles(row: TrainingRow) -> list[Tile]:
     p, acc = row.prediction, row.accelerators
     rate = f"{format_seconds(p.step.value)} a step, MFU {percent(p.mfu)}"
-    used = Tile("Energy", energy(p.kwh.value), interval(p.kwh, energy), f"{p.watts:,.0f} W a chip")
     return [
         Tile("Time to train", format_seconds(p.duration.value), time_interval(p.duration), rate),
-        Tile("Chips", f"{acc.count:,} × {acc.chip.id}", acc.chip.name, f"{p.layout}; {p.stack.name}"),
-        *([] if cheapest else [used]),
+        Tile("Chips", f"{acc.count:,} × {acc.chip.id}", acc.chip.name, p.stack.name),
         Tile("Evidence", p.step.evidence, "", EVIDENCE.get(p.step.evidence, "")),
     ]

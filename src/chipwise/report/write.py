@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from chipwise.errors import InputError
+from chipwise.errors import InputError, Refusal
 from chipwise.io.atomic import atomic_write
 from chipwise.report.page import page
 from chipwise.report.parts import Report
@@ -23,6 +23,14 @@ def ready(target: Path) -> None:
         raise InputError("out", str(target), "a file in a folder that exists and can be written to")
     if target.suffix.lower() == ".pdf":
         browser()
+
+
+def show_file(target: Path) -> None:
+    """Open a written report in the browser of this machine, or of the variable BROWSER."""
+    import webbrowser
+
+    if not webbrowser.open(target.resolve().as_uri()):
+        raise Refusal(f"no browser was found here to show {target}", "open the file elsewhere, or set BROWSER")
 
 
 def write(report: Report, target: Path) -> None:

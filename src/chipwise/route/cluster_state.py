@@ -56,7 +56,7 @@ class ClusterState:
     free: Ints  # chips
     total: Ints  # chips that work
     pool_facts: Mapping[str, Floats]  # every figure of the pools by its name in `Pool`: usd_per_chip_hour, ...
-    weights: dict[str, float] = field(default_factory=dict)  # of the `balanced` policy and users' own
+    weights: dict[str, float] = field(default_factory=dict)  # of the policies that read any, and users' own
     shares: Floats | None = None  # [J, P] shares of time still in force: a policy that shares only orders by them
     late: Floats | None = None  # [J, P] spread of log(seconds) on the late side, where it is kept; see policies.risk
     shares_since: float = nan  # when they came into force
@@ -78,8 +78,9 @@ class PolicyDecision:
     """What a policy wants: `allocate` takes jobs in `order`, each in the pool with its lowest finite `score`.
 
     A job whose best score lies in a pool without free capacity waits for it; scores of time-minded policies contain
-    the wait, so that a worse pool with free capacity wins exactly when it pays. `order` may be by job [J]
-    or by job and pool [J, P].
+    the wait, so that a worse pool with free capacity wins exactly when it pays. Pools within `tie` of the least score
+    are equal: the job starts where it ends first, and waits for none of them beside another that is free. `order` may
+    be by job [J] or by job and pool [J, P].
     """
 
     score: Floats  # [J, P]; lower is better; inf: never there
@@ -90,7 +91,9 @@ class PolicyDecision:
     because: str = ""  # the rule in words, for `jobs explain`
     shares: Floats | None = None  # [J, P] share of time, of policies that share; None elsewhere
     wait: Floats | float = 0.0  # [J] or for all: what a second of waiting adds to the score
+    tie: Floats | float = 0.0  # [J] or for all: share of the least score within which pools count as equal
     latest: Floats | None = None  # [J, P] start after which the score no longer holds: another pool is better
+    wait_note: str = ""  # what the score of a job with a `wait` counts beside its unit, for the reasons
     notes: dict[str, str] = field(default_factory=dict)  # job -> what else its reason says
 
 

@@ -120,11 +120,11 @@ def submit(
     if policy is not None:
         policy_named(policy)
     admitted = _admitted(jobs, pools.pools, compile, now, progress or (lambda done, many, what: None))
-    first = [] if policy is None else [first_pool(one, pools.pools, policy, now) for one in admitted]
+    first = [] if policy is None else [first_pool(one, pools, policy, now) for one in admitted]
     with open_ledger(ledger) as book:
         followed, source = (policy, "as asked") if policy else followed_policy(book)
         # a policy may fail: before anything is written
-        first = first or [first_pool(one, pools.pools, followed, now) for one in admitted]
+        first = first or [first_pool(one, pools, followed, now) for one in admitted]
         ids = book.submit([NewJob(a.job, a.options, a.infeasible) for a in admitted], now)
         rows = [book.job(job_id) for job_id in ids]
         where = book.where
@@ -140,8 +140,9 @@ def followed_policy(ledger: Ledger) -> tuple[str, str]:
     return router.policy, f"of router {router.id}"
 
 
-def first_pool(admitted: Admitted, pools: Sequence[Pool], policy: str, now: float) -> str | None:
-    """The pool that a policy scores best for a job if every pool were free; None where it can't be told here."""
+def first_pool(admitted: Admitted, known: Pools, policy: str, now: float) -> str | None:
+    """The pool that a policy chooses for a job if every pool were free; None where it can't be told here."""
+    pools = known.pools
     names = {pool.name for pool in pools}
     options = tuple(option for option in admitted.options if option.pool in names)
     try:
@@ -154,10 +155,14 @@ def first_pool(admitted: Admitted, pools: Sequence[Pool], policy: str, now: floa
     job = admitted.job
     table.add(Candidate("1", now, options, job.priority, job.deadline, job.confidence, job.budget))
     free = {pool.name: pool.count for pool in pools}
-    state = table.state(now, free, free)
-    score = np.where(np.isfinite(state.seconds[0]), score_of(state).score[0], np.inf)
-    best = int(np.argmin(score))
-    return state.pools[best] if np.isfinite(score[best]) else None
+    state = table.state(now, free, free, weights=known.weights)
+    decision = score_of(state)
+    score = np.where(np.isfinite(state.seconds[0]), decision.score[0], np.inf)
+    least = float(score.min())
+    if not np.isfinite(least):
+        return None
+    equal = score <= least + float(np.max(decision.tie)) * abs(least)
+    return state.pools[int(np.argmin(np.where(equal, state.seconds[0], np.inf)))]  # the earliest end, as all are free
 
 
 def _admitted(

@@ -76,13 +76,11 @@ def compare(
     evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
-    every: bool = False,
 ) -> AnyComparison:
     """Compare chips on a workload of either kind, and say what to pick, why, and what would flip it.
 
-    `on` names chips with or without counts (default: the whole catalog); at most one of `chips`, a `deadline` and a
-    `budget` says how many are taken; `by` ranks by ``cost`` (default), ``time`` or ``energy``; `every` shows
-    services above 20 times the best cost too.
+    `on` names chips with or without counts (default: the whole catalog); `chips`, a `deadline` and a `budget` limit
+    how many are taken, together if several are given; `by` ranks by ``cost`` (default), ``time`` or ``energy``.
 
     >>> from chipwise import load
     >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
@@ -90,8 +88,6 @@ def compare(
     >>> comparison.pick is comparison.rows[0], len(comparison.to_dict()["rows"])
     (True, 2)
     """
-    from dataclasses import replace
-
     from chipwise.compare import Terms, candidates
     from chipwise.compare import compare as run
     from chipwise.compiled.evidence import better_evidence, known_evidence
@@ -100,7 +96,7 @@ def compare(
     known = knowledge_of(knowledge)
     change = better_evidence(evidence, known.calibration)
     terms = Terms.read(by, chips, deadline, budget)
-    return replace(run(any_workload(workload), candidates(on), known, terms, progress, change), every=every)
+    return run(any_workload(workload), candidates(on), known, terms, progress, change)
 
 
 def cost(

@@ -39,7 +39,8 @@ def simulate(
     pools; `policy` is ``"fastest,cheapest"``, or ``"all"``. With `random`, run times and spot interruptions are drawn
     by the seed of `knowledge`; nodes fail at so many `failures` an hour each, and are back after `repair`. `speed` is
     that of recorded jobs on a chip, ``{"h100": 2.5}``; the policy is asked every `tick` at least; `weights` are those
-    of ``balanced``. Who held which chips when is drawn to `plot`, an .svg or a .png.
+    of ``balanced``, or ``delay`` of ``cheapest-within-deadline`` in US dollars an hour. Who held which chips when is
+    drawn to `plot`, an .svg or a .png.
 
     >>> replay = simulate("examples/traces/gavel-seed0", policy="fastest,cheapest")
     >>> fastest, cheapest = replay.measures

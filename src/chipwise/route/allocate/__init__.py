@@ -3,9 +3,10 @@
 Priority queue: jobs are taken in the policy's order; aging puts those that have waited longer than `patience` over
 their priority first. A job gets all its chips at once in the pool with its lowest score, or waits for it: scores count
 the wait where the policy says what a second of it costs, so a more expensive pool with free capacity wins exactly when
-that pays. EASY backfill: the first job that waits for a pool has a reservation there, and later jobs pass it only if
-that does not delay it. Preemption and migration: restartable jobs behind may be stopped or moved where the policy
-allows it and the gain is more than the work repeated; others are never touched.
+that pays. Pools whose scores are near enough to equal (the policy's `tie`) go to the earliest end, and one that is free
+before one to wait for. EASY backfill: the first job that waits for a pool has a reservation there, and later jobs pass
+it only if that does not delay it. Preemption and migration: restartable jobs behind may be stopped or moved where the
+policy allows it and the gain is more than the work repeated; others are never touched.
 
 EASY backfill: D. Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; A. Mu'alem, D. Feitelson, TPDS 12(6), 2001.
 """
@@ -17,7 +18,8 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from chipwise.route.allocate import reasons
-from chipwise.route.allocate.allocation import AllocationState, by_jobs, by_pairs, settle
+from chipwise.route.allocate.allocation import by_jobs, by_pairs, settle
+from chipwise.route.allocate.allocation_state import AllocationState
 from chipwise.route.allocate.queue_order import PATIENCE, overdue, pairs, sequence, trimmed
 from chipwise.route.allocate.queue_window import DEPTH, QueueWindow, queue_window, windowed
 from chipwise.route.cluster_state import ClusterState, Decision, Flags, Ints, PolicyDecision
@@ -113,7 +115,10 @@ def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags
     most = int(min(state.total.max(initial=0), n)) + running + 1  # a job has a chip at least
     widest = int(state.total.max(initial=0)) + 1
     latest = np.empty((0, 0)) if decision.latest is None else np.ascontiguousarray(decision.latest, dtype=float)
-    wait = np.ascontiguousarray(np.broadcast_to(np.asarray(decision.wait, dtype=float), (n,)))
+    wait, tie = (
+        np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=float), (n,)))
+        for value in (decision.wait, decision.tie)
+    )
 
     def integers(*shape: int, fill: int = 0) -> Ints:
         return np.full(shape, fill, dtype=np.int64)
@@ -124,6 +129,7 @@ def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags
         moves=decision.moves,
         score=np.ascontiguousarray(decision.score, dtype=float),
         wait=wait,
+        tie=tie,
         latest=latest,
         aged=aged,
         free_at_first=state.free,
@@ -175,10 +181,11 @@ def _decisions(
     for j in changed:
         p = int(allocation.pos[j])
         if p >= 0:
-            decisions.append(decided(j, "start", p, reasons.starts(state, decision, j, p)))
+            decisions.append(decided(j, "start", p, reasons.starts(state, decision, j, p, allocation.free)))
     for j in dict.fromkeys([*heads, *_to_explain(state, allocation, explain)]):
-        p, start, aged = int(allocation.target[j]), float(allocation.predicted[j]), bool(allocation.aged[j])
-        decisions.append(decided(j, "wait", p, reasons.waits(state, decision, j, p, start, aged)))
+        p = int(allocation.target[j])
+        place = reasons.Place(float(allocation.predicted[j]), bool(allocation.aged[j]))
+        decisions.append(decided(j, "wait", p, reasons.waits(state, decision, j, p, allocation.free, place)))
     return decisions
 
 

@@ -10,62 +10,16 @@ No fastmath: equal input gives equal bits.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from chipwise.io.jit import jit_cached, jit_inline
 from chipwise.route.allocate.queue_order import LEASE_S, OVERHEAD
-from chipwise.route.cluster_state import Flags, Floats, Ints
 
-
-class AllocationState(NamedTuple):
-    """All that a pass reads and writes. Arrays are by job, by pool, by both, or by pool and position in its list."""
-
-    now: float
-    preempts: bool
-    moves: bool
-    # read
-    score: Floats
-    usd: Floats
-    budget: Floats
-    last_failed: Flags
-    start: Floats
-    seconds: Floats
-    high: Floats
-    chips: Ints
-    variant_order: Ints
-    wait: Floats  # [J] score of a second of waiting
-    latest: Floats  # [J, P] start from which the score no longer holds; [0, 0]: none
-    weight: Floats
-    restartable: Flags
-    restart_cost_s: Floats
-    since: Floats
-    aged: Flags
-    current_pool: Ints
-    total: Ints
-    free_at_first: Ints  # chips
-    # written
-    free: Ints
-    pos: Ints  # where each job is after the pass; -1: nowhere
-    target: Ints  # where it waits; -1: nowhere
-    predicted: Floats  # when it would start there
-    preemptor: Ints  # the job it was stopped for; itself: it moves; -1: none
-    considered: Flags  # the pass has reached it in the queue
-    ends: Floats  # by pool: of jobs there, sorted
-    held: Ints  # chips of those
-    who: Ints  # which job
-    size: Ints  # how many
-    queue: Floats  # by pool: seconds of the whole pool that the jobs which wait for it take
-    preemptible: Ints  # by pool: chips of running jobs that may be stopped, until they are considered
-    behind: Ints  # by pool: those jobs, last in order first
-    behind_count: Ints  # how many
-    holder: Ints  # by pool: who has the reservation; -1: nobody
-    shadow: Floats  # by pool: when it starts
-    spare: Ints  # chips that are then left over
-    memo: Floats  # by pool and chips: when so many are free
-    memo_valid: Flags  # whether that is up to date
-    touched: Flags  # by pool: somebody came or went in this pass
+# times as long to the end as waiting would take, up to which a job starts in a free pool of about the same score: idle
+# chips are used, yet nobody is sent to chips far too slow for it; our choice
+SLOWER = 2.0
 
 
 @jit_cached
@@ -257,36 +211,12 @@ def _queue_up(f: Any, j: int, p: int, reserves: bool) -> None:
 @jit_inline
 def _best(f: Any, j: int, tried: Any) -> int:
     """The pool with the least score, waits as they now are; -1 where there is none. `tried`: no stopping there."""
-    best, least, late, rank, current, wait = -1, np.inf, False, 0, f.pos[j], f.wait[j]
-    timed = f.latest.shape[0] > 0
+    best, least, late, rank, current = -1, np.inf, False, 0, f.pos[j]
     for p in range(f.score.shape[1]):
-        score = f.score[j, p]
-        c = f.chips[j, p]
-        if p == current:
-            when = f.now
-            score = min(score, 1e300) if c <= f.total[p] else 1e300  # its chips are gone: anything is better
-        elif _closed(f, j, p) or _failed(f, j, p):
+        when, score = _weighed(f, j, p, tried)
+        if np.isnan(when):
             continue
-        elif c > f.free[p] and (tried[p] or c > f.free[p] + f.preemptible[p]):  # the common case: full
-            if current >= 0:
-                continue
-            when = f.start[j, p]
-            if f.touched[p]:
-                when = max(when, _free_at(f, p, c))
-            when += f.queue[p]
-        elif _fits(f, j, p):
-            when = max(f.start[j, p], f.now) if c <= f.free_at_first[p] else f.now
-        elif not tried[p] and _may_preempt(f, j, p):
-            when = f.now
-        elif current >= 0:
-            continue
-        else:
-            when = _expected(f, j, p)
-        if wait != 0 and f.start[j, p] < np.inf:  # a pool that is never free again has no wait to take off its score
-            score += wait * (when - max(f.start[j, p], f.now))
-        if current >= 0 and p != current:  # it moves: the work it repeats is paid for there
-            score += abs(score) * f.restart_cost_s[j] / max(f.seconds[j, current], 1e-9)
-        too_late = timed and when > f.latest[j, p]
+        too_late = _too_late(f, j, p, when)
         if too_late:
             score = when - f.latest[j, p]
         better = score < least or (
@@ -294,7 +224,85 @@ def _best(f: Any, j: int, tried: Any) -> int:
         )
         if best < 0 or (late and not too_late) or (late == too_late and better):
             best, least, late, rank = p, score, too_late, f.variant_order[j, p]
-    return best
+    if f.tie[j] == 0 or best < 0 or late or best == current:
+        return best
+    return _first_end(f, j, tried, best, least + f.tie[j] * abs(least))
+
+
+@jit_inline
+def _weighed(f: Any, j: int, p: int, tried: Any) -> Any:
+    """When a job would start in a pool and its score there, the wait as it now is; a start of nan: not to be had."""
+    score, c, current, wait = f.score[j, p], f.chips[j, p], f.pos[j], f.wait[j]
+    if p == current:
+        when = f.now
+        score = min(score, 1e300) if c <= f.total[p] else 1e300  # its chips are gone: anything is better
+    elif _closed(f, j, p) or _failed(f, j, p):
+        return np.nan, score
+    elif c > f.free[p] and (tried[p] or c > f.free[p] + f.preemptible[p]):  # the common case: full
+        if current >= 0:
+            return np.nan, score
+        when = f.start[j, p]
+        if f.touched[p]:
+            when = max(when, _free_at(f, p, c))
+        when += f.queue[p]
+    elif _fits(f, j, p):
+        when = max(f.start[j, p], f.now) if c <= f.free_at_first[p] else f.now
+    elif not tried[p] and _may_preempt(f, j, p):
+        when = f.now
+    elif current >= 0:
+        return np.nan, score
+    else:
+        when = _expected(f, j, p)
+    if wait != 0 and f.start[j, p] < np.inf:  # a pool that is never free again has no wait to take off its score
+        score += wait * (when - max(f.start[j, p], f.now))
+    if current >= 0 and p != current:  # it moves: the work it repeats is paid for there
+        score += abs(score) * f.restart_cost_s[j] / max(f.seconds[j, current], 1e-9)
+    return when, score
+
+
+@jit_inline
+def _without_delay(f: Any, j: int, p: int) -> float:
+    """A job's score in a pool without what the time to its end counts in it: its dollars, where those are scored."""
+    start = f.start[j, p]
+    until = f.seconds[j, p] + (max(start - f.now, 0.0) if start < np.inf else 0.0)
+    return float(f.score[j, p] - f.wait[j] * until) if f.wait[j] != 0 else float(f.score[j, p])
+
+
+@jit_inline
+def _first_end(f: Any, j: int, tried: Any, best: int, bound: float) -> int:
+    """Of pools up to a score, the one in which a job ends first; one that is free and no dearer before one to wait for.
+
+    A job that runs in one of them stays. It waits beside a free one only where that would take it more than `SLOWER`
+    times as long to its end.
+    """
+    first, first_start, first_end = best, np.inf, np.inf
+    for p in range(f.score.shape[1]):
+        when, score = _weighed(f, j, p, tried)
+        if np.isnan(when) or score > bound or _too_late(f, j, p, when):
+            continue
+        if p == f.pos[j]:
+            return p
+        end = when + f.seconds[j, p]
+        if end < first_end or (end == first_end and f.variant_order[j, p] < f.variant_order[j, first]):
+            first, first_start, first_end = p, when, end
+    if first_start <= f.now or f.pos[j] >= 0:
+        return first
+    apart = _without_delay(f, j, first)
+    free, free_end = first, f.now + SLOWER * (first_end - f.now)
+    for p in range(f.score.shape[1]):
+        if _without_delay(f, j, p) > apart + f.tie[j] * abs(apart):
+            continue
+        when, _ = _weighed(f, j, p, tried)
+        end = when + f.seconds[j, p]
+        if when <= f.now and end <= free_end and not _too_late(f, j, p, when):
+            free, free_end = p, end
+    return free
+
+
+@jit_inline
+def _too_late(f: Any, j: int, p: int, when: float) -> bool:
+    """Whether the score of a job in a pool does not hold for a start then."""
+    return bool(f.latest.shape[0] > 0 and when > f.latest[j, p])
 
 
 @jit_inline
@@ -347,13 +355,19 @@ def _surely_full(f: Any, j: int) -> int:
             best, least, second = p, score, least
         elif score < second:
             second = score
-    if best < 0 or f.chips[j, best] <= f.free[best] + f.preemptible[best] or second == least:
+    if best < 0 or f.chips[j, best] <= f.free[best] + f.preemptible[best]:
         return -1
-    if f.last_failed[j, best] or _closed(f, j, best):
+    if second <= least + f.tie[j] * abs(least) or f.last_failed[j, best] or _closed(f, j, best):
         return -1
+    if f.tie[j] > 0:
+        apart = _without_delay(f, j, best)
+        for p in range(f.score.shape[1]):
+            if f.chips[j, p] <= f.free[p] and _without_delay(f, j, p) <= apart + f.tie[j] * abs(apart):
+                return -1
     if f.touched[best]:
         later = _free_at(f, best, f.chips[j, best]) - f.start[j, best]
-        if later > 0 and least + wait * later >= second:
+        score = least + wait * later
+        if later > 0 and score + f.tie[j] * abs(score) >= second:
             return -1
     if f.latest.shape[0] > 0 and _expected(f, j, best) > f.latest[j, best]:
         return -1

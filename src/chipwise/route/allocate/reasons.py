@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import inf, isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from chipwise.route.cluster_state import ClusterState, PolicyDecision
+from chipwise.route.cluster_state import ClusterState, Ints, PolicyDecision
 from chipwise.units import format_seconds
 
 NO_MORE = 1e299  # scores from there on: what runs where it could not be started now (see allocation)
@@ -35,13 +35,22 @@ def compared(state: ClusterState, decision: PolicyDecision, j: int) -> dict[str,
     return figures
 
 
-def starts(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
-    """Why a job starts where it does."""
+class Place(NamedTuple):
+    """The place of a job that waits: its predicted start, and whether it is kept since the job has waited long."""
+
+    start: float
+    aged: bool
+
+
+def starts(state: ClusterState, decision: PolicyDecision, j: int, p: int, free: Ints) -> str:
+    """Why a job starts where it does. `free`: the chips that are left after the pass."""
     return _with_notes(
         state,
         decision,
         j,
-        f"{state.pools[p]}: {amount(decision.score[j, p], decision.unit)}, starts now" + _others(state, decision, j, p),
+        f"{state.pools[p]}: {amount(decision.score[j, p], decision.unit)}, starts now"
+        + _others(state, decision, j, p, free)
+        + _tied(state, decision, j, p),
     )
 
 
@@ -71,17 +80,17 @@ def stops(state: ClusterState, decision: PolicyDecision, j: int, preemptor: int)
     )
 
 
-def waits(state: ClusterState, decision: PolicyDecision, j: int, p: int, predicted: float, aged: bool) -> str:
+def waits(state: ClusterState, decision: PolicyDecision, j: int, p: int, free: Ints, place: Place) -> str:
     """Why a job waits, and for what."""
     if p < 0:
         return _with_notes(state, decision, j, _nowhere(state, j))
-    since = " (has waited long: its place is kept)" if aged else ""
+    since = " (has waited long: its place is kept)" if place.aged else ""
     return _with_notes(
         state,
         decision,
         j,
         f"{state.pools[p]}: {amount(decision.score[j, p], decision.unit)}, "
-        f"{_start(predicted, state.now)}{_others(state, decision, j, p)}: waits{since}",
+        f"{_start(place.start, state.now)}{_others(state, decision, j, p, free)}: waits{since}",
     )
 
 
@@ -100,6 +109,15 @@ def amount(value: float, unit: str) -> str:
     return f"{float(value):,.3g} {unit}" if abs(value) < 1000 else f"{float(value):,.0f} {unit}"
 
 
+def _tied(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
+    """That another pool has a lower score, near enough to count as equal."""
+    tie = float(np.broadcast_to(np.asarray(decision.tie, dtype=float), (len(state.jobs),))[j])
+    score, least = float(decision.score[j, p]), float(decision.score[j].min())
+    if not tie or not least < score <= least + tie * abs(least):
+        return ""
+    return f"; scores within {tie:.0%} count as equal: it ends first there, or is free"
+
+
 def _nowhere(state: ClusterState, j: int) -> str:
     can = np.isfinite(state.seconds[j])
     if not can.any():
@@ -115,17 +133,23 @@ def _nowhere(state: ClusterState, j: int) -> str:
     return "no pool is wanted for it: waits"
 
 
-def _others(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
+def _others(state: ClusterState, decision: PolicyDecision, j: int, p: int, free: Ints) -> str:
     score: list[float] = decision.score[j].tolist()
     ranked = sorted((q for q, value in enumerate(score) if q != p and isfinite(value)), key=score.__getitem__)
     parts = [
-        f"; {state.pools[q]}: {amount(score[q], decision.unit)}, {_start(float(state.start[j, q]), state.now)}"
-        for q in ranked[:OTHERS]
+        f"; {state.pools[q]}: {amount(score[q], decision.unit)}, {_when(state, j, q, free)}" for q in ranked[:OTHERS]
     ]
     if state.last_failed[j].any():
         last_failed = [state.pools[int(q)] for q in np.flatnonzero(state.last_failed[j]) if q != p]
         parts += [f"; {', '.join(last_failed)} failed last"] if last_failed else []
     return "".join(parts)
+
+
+def _when(state: ClusterState, j: int, q: int, free: Ints) -> str:
+    """When a job could start in a pool that it does not get."""
+    if state.start[j, q] <= state.now and state.chips[j, q] > free[q]:
+        return "taken by other jobs"
+    return _start(float(state.start[j, q]), state.now)
 
 
 def _start(when: float, now: float) -> str:
@@ -136,4 +160,6 @@ def _start(when: float, now: float) -> str:
 
 def _with_notes(state: ClusterState, decision: PolicyDecision, j: int, text: str) -> str:
     note = decision.notes.get(state.jobs[j], "")
+    if not note and decision.wait_note and np.broadcast_to(decision.wait, (len(state.jobs),))[j] > 0:
+        note = decision.wait_note
     return text + (f"; {note}" if note else "")

@@ -39,6 +39,7 @@ class Pools:
     backends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # settings; also in each pool's address
     assumptions: tuple[str, ...] = ()  # what was assumed, in words
     path: str = ""  # of the file
+    weights: Mapping[str, float] = field(default_factory=dict)  # of policies, as far as the file sets them
 
     def pool(self, name: str) -> Pool:
         """The pool of that name."""
@@ -101,7 +102,8 @@ def pools_of(
     folder = _path(base, spec.folder) if spec.folder else default_folder()
     if not spec.folder:
         asking.assumptions.append(f"folder: not given; attempts have their folders under {folder}")
-    return Pools(pools, folder, backends, tuple(asking.assumptions), path)
+    weights = {} if spec.delay is None else {"delay": spec.delay}
+    return Pools(pools, folder, backends, tuple(asking.assumptions), path, weights)
 
 
 def default_folder() -> Path:

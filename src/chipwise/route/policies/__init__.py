@@ -12,6 +12,7 @@ from chipwise.errors import InputError
 from chipwise.route.cluster_state import Policy
 from chipwise.route.names import DEFAULT_POLICY
 from chipwise.route.policies.balanced import WEIGHTS, balanced
+from chipwise.route.policies.deadlines import WEIGHTS as DEADLINE_WEIGHTS
 from chipwise.route.policies.deadlines import cheapest_within_deadline
 from chipwise.route.policies.plugins import GROUP, own_names, own_policy
 from chipwise.route.policies.ranking import cheapest, fastest, least_energy
@@ -39,6 +40,9 @@ POLICIES: dict[str, Policy] = {
     "max-throughput-per-dollar": max_throughput_per_dollar,
     "balanced": balanced,
 }
+
+
+POLICY_WEIGHTS = {"balanced": WEIGHTS, "cheapest-within-deadline": DEADLINE_WEIGHTS}  # with their defaults
 
 
 def policy_named(name: str) -> Policy:
@@ -72,11 +76,14 @@ def check_weights(policies: Iterable[str], weights: Iterable[str], field: str = 
     named = list(policies)
     if any(name not in POLICIES for name in named):
         return
+    heard = {weight: name for name in named for weight in POLICY_WEIGHTS.get(name, ())}
     for weight in weights:
-        if "balanced" not in named:
-            raise InputError(field, weight, f"no weight: {', '.join(named)} has none; of ours, balanced alone has")
-        if weight not in WEIGHTS:
-            raise InputError(field, weight, f"one of {', '.join(WEIGHTS)}, the weights of balanced")
+        if not heard:
+            having = " and ".join(POLICY_WEIGHTS)
+            raise InputError(field, weight, f"no weight: {', '.join(named)} has none; of ours, {having} have")
+        if weight not in heard:
+            of = " and ".join(name for name in POLICY_WEIGHTS if name in named)
+            raise InputError(field, weight, f"one of {', '.join(heard)}, the weights of {of}")
 
 
 def describe(name: str) -> str:

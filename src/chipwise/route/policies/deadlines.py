@@ -1,17 +1,25 @@
-"""The cheapest pool that meets a deadline with a stated probability."""
+"""The cheapest pool that meets a deadline with a stated probability; without a deadline, delay has a price."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from chipwise.errors import InputError
 from chipwise.route.allocate import QueueWindow, windowed
 from chipwise.route.cluster_state import ClusterState, Floats, Ints, PolicyDecision
 from chipwise.route.job_table import JobTable, Moment
+from chipwise.route.policies.ranking import TIE
 from chipwise.route.policies.risk import in_time, run_quantile
 from chipwise.route.policies.rows import least, most
 
+# USD that an hour until the end of a job without a deadline counts, times its priority. An engineer's week costs 6,000
+# USD (engineer_week_usd of the economics, 2026-11-15), 36 USD for each of its 168 hours; whoever submits a job is held
+# up by it in about a seventh of those, and works on something else or sleeps in the rest: our choice
+DELAY = 5.0
+WEIGHTS = {"delay": DELAY}
 SOFT = 86_400.0  # s after arrival, over its priority, that a job without a deadline is in line for: a day, our choice
 
 
@@ -45,11 +53,14 @@ def _queue_order(table: JobTable, moment: Moment, sort_keys: tuple[Floats, Ints,
 
 @windowed(QueueWindow(_last_starts, _queue_order))
 def cheapest_within_deadline(state: ClusterState) -> PolicyDecision:
-    """Fewest dollars among pools that meet the deadline with the job's confidence; the likeliest where none does."""
+    """Fewest dollars that meet the deadline with the job's confidence; without one, an hour's delay has a price."""
     due = np.flatnonzero(np.isfinite(state.deadline))
-    score, order, wait = state.usd, state.arrival + SOFT / state.weight, np.zeros(len(state.jobs))
+    order = state.arrival + SOFT / state.weight
+    wait = np.where(np.isfinite(state.deadline), 0.0, delay_usd_per_hour(state) / 3600.0 * state.weight)
+    score = state.usd + wait[:, None] * _until_end(state)
+    decide = partial(_decide, state, score, order, wait)
     if not len(due):
-        return _decide(score, order, wait, None, {})
+        return decide(None, {})
     if len(due) == len(state.jobs):
         latest, start = state.deadline[:, None] - run_quantile(state), state.start
         last = latest
@@ -59,11 +70,24 @@ def cheapest_within_deadline(state: ClusterState) -> PolicyDecision:
     order[due] = most(last)
     lost = due[~(np.maximum(start, state.now) <= last).any(axis=1)]
     if not len(lost):
-        return _decide(score, order, wait, latest, {})
-    score = score.copy()
+        return decide(latest, {})
     notes = _likeliest(state, lost, score, order, wait)
     latest[lost] = np.inf
-    return _decide(score, order, wait, latest, notes)
+    return decide(latest, notes, lost)
+
+
+def delay_usd_per_hour(state: ClusterState) -> float:
+    """What an hour until the end of a job without a deadline counts, at priority 1."""
+    delay = float(state.weights.get("delay", DELAY))
+    if not (np.isfinite(delay) and delay >= 0):
+        raise InputError("weights.delay", delay, "US dollars an hour, at least 0")
+    return delay
+
+
+def _until_end(state: ClusterState) -> Floats:
+    """Seconds until a job would end in each pool; of a pool that is never free, of the run alone."""
+    seconds = np.where(np.isfinite(state.seconds), state.seconds, 0.0)  # where it can't run its dollars are no score
+    return np.asarray(seconds + np.where(np.isfinite(state.start), np.maximum(state.start - state.now, 0.0), 0.0))
 
 
 def _likeliest(state: ClusterState, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
@@ -101,15 +125,30 @@ class Chances(dict[str, str]):
         )
 
 
-def _decide(score: Floats, order: Floats, wait: Floats, latest: Floats | None, notes: dict[str, str]) -> PolicyDecision:
+def _decide(
+    state: ClusterState,
+    score: Floats,
+    order: Floats,
+    wait: Floats,
+    latest: Floats | None,
+    notes: dict[str, str],
+    lost: Ints | None = None,
+) -> PolicyDecision:
     # Nobody is stopped: slack shrinks while a job waits and grows while it runs, so jobs would take turns at stopping
     # each other, and what they repeat costs more and misses more than it saves (benchmarks/loop.py tries both).
+    tie = np.full(len(state.jobs), TIE)
+    if lost is not None:
+        tie[lost] = 0.0  # scores are risks there
+    delay = delay_usd_per_hour(state)
     return PolicyDecision(
         score,
         order,
         "USD",
         wait=wait,
         latest=latest,
+        tie=tie,
         notes=notes,
-        because="the fewest dollars that meet the deadline with the job's confidence",
+        because="the fewest dollars that meet the deadline with the job's confidence; without one, an hour's delay has "
+        "a price",
+        wait_note=f"an hour until its end counts {delay:g} USD times its priority" if delay else "",
     )

@@ -73,6 +73,7 @@ def _problem(state: ClusterState, decision: object) -> str:
         "latest": [(n, p)],
         "shares": [(n, p)],
         "wait": [(), (n,)],
+        "tie": [(), (n,)],
     }
     for field, allowed in shapes.items():
         value = getattr(decision, field)
@@ -87,7 +88,7 @@ def _problem(state: ClusterState, decision: object) -> str:
             return f"{field} has the shape {array.shape}, expected {' or '.join(map(str, allowed))}"
         if np.isnan(array).any():
             return f"{field} holds NaN"
-        if field in ("wait", "shares") and not (np.isfinite(array) & (array >= 0)).all():
+        if field in ("wait", "tie", "shares") and not (np.isfinite(array) & (array >= 0)).all():
             return f"{field} holds numbers below 0 or without end"
     if (decision.score == -np.inf).any():
         return "score holds -inf"

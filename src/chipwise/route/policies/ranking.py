@@ -12,6 +12,10 @@ from chipwise.route.allocate import QueueWindow, windowed
 from chipwise.route.cluster_state import ClusterState, Floats, Ints, PolicyDecision
 from chipwise.route.policies.rows import least, least_work
 
+TIE = (
+    0.05  # of the least dollars or joules: predictions are no closer than that, so the earliest end decides; our choice
+)
+
 
 def by_work(state: ClusterState) -> tuple[Floats, Ints, Floats]:
     """Chip-seconds over priority: how jobs that wait are ordered by `fastest` and `balanced`."""
@@ -48,17 +52,27 @@ def fastest(state: ClusterState) -> PolicyDecision:
 
 @windowed(QueueWindow(_by_usd))
 def cheapest(state: ClusterState) -> PolicyDecision:
-    """Least dollars, however long the wait; the job with the fewest dollars over priority first."""
+    """Least dollars, however long the wait; within 5 % the earliest end. The fewest dollars over priority go first."""
     return PolicyDecision(
-        state.usd, _least(state, state.usd), "USD", moves=True, because="the fewest dollars, however long the wait"
+        state.usd,
+        _least(state, state.usd),
+        "USD",
+        moves=True,
+        tie=TIE,
+        because="the fewest dollars, however long the wait; within 5 % the earliest end",
     )
 
 
 @windowed(QueueWindow(_by_joules))
 def least_energy(state: ClusterState) -> PolicyDecision:
-    """Least energy, however long the wait; the job with the fewest joules over priority first."""
+    """Least energy, however long the wait; within 5 % the earliest end. The fewest joules over priority go first."""
     return PolicyDecision(
-        state.joules, _least(state, state.joules), "J", moves=True, because="the least energy, however long the wait"
+        state.joules,
+        _least(state, state.joules),
+        "J",
+        moves=True,
+        tie=TIE,
+        because="the least energy, however long the wait; within 5 % the earliest end",
     )
 
 

@@ -77,7 +77,9 @@ def router_of(ledger: Ledger, pools: Pools, options: ServiceOptions) -> Iterator
             policy_named(options.policy),
             folders=folders,
             name=own.name,
-            options=RouterOptions(options.policy, options.lease_s, options.weights, keep_s=options.keep_s),
+            options=RouterOptions(
+                options.policy, options.lease_s, {**pools.weights, **options.weights}, keep_s=options.keep_s
+            ),
         )
     finally:
         own.release()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 
@@ -46,6 +46,7 @@ class Trace:
     arrivals: tuple[Arrival, ...]
     pools: tuple[Pool, ...]
     assumptions: tuple[str, ...] = field(default=())
+    weights: Mapping[str, float] = field(default_factory=dict)  # of policies, as far as the pools file sets them
 
 
 def in_order(arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:

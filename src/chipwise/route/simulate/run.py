@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -18,6 +19,7 @@ from chipwise.knowledge import Knowledge
 from chipwise.route.load import Pools, read_pools
 from chipwise.route.load.pairs import Pairs, read_pairs
 from chipwise.route.policies import DEFAULT_POLICY, check_weights, policy_named
+from chipwise.route.policies.deadlines import DELAY
 from chipwise.route.simulate.arrivals import Trace
 from chipwise.route.simulate.events import TICK_S, ReplayOptions, replay
 from chipwise.route.simulate.gavel_trace import read_gavel_trace
@@ -95,7 +97,7 @@ def load_trace(path: Path, pools: Pools, speed: Mapping[str, float] | None = Non
     """The trace of a file in the pools of a pools file, with what both assume."""
     trace = read_trace(path, pools.pools, speed, say=say)
     notes = (line for line in pools.assumptions if not line.startswith("folder:"))  # nothing runs here
-    return replace(trace, assumptions=(*trace.assumptions, *notes))
+    return replace(trace, assumptions=(*trace.assumptions, *notes), weights=pools.weights)
 
 
 def load_gavel_trace(folder: Path) -> Trace:
@@ -122,14 +124,14 @@ def simulate(
         trace.arrivals[-1].at - trace.arrivals[0].at,
         options.random_events.seed,
         tuple(map(measure, outcomes)),
-        (*trace.assumptions, *_assumptions(trace, options)),
+        (*trace.assumptions, *_assumptions(trace, options, policies)),
         outcomes,
     )
 
 
 def _outcome(trace: Trace, policy: str, options: SimulationOptions, watcher: Watcher) -> Outcome:
     def scheduler() -> PolicyScheduler:
-        return PolicyScheduler(policy, policy_named(policy), trace.pools, options.weights)
+        return PolicyScheduler(policy, policy_named(policy), trace.pools, {**trace.weights, **options.weights})
 
     plain = ReplayOptions(options.random_events, options.tick_s)
     with watcher.compiling(policy):
@@ -149,7 +151,7 @@ def _report(watcher: Watcher, policy: str, done: int, jobs: int) -> None:
         watcher.progress(policy, done, jobs)
 
 
-def _assumptions(trace: Trace, options: SimulationOptions) -> list[str]:
+def _assumptions(trace: Trace, options: SimulationOptions, policies: Sequence[str]) -> list[str]:
     random = options.random_events
     spot = any(p.spot for p in trace.pools)
     lines: list[str] = []
@@ -184,6 +186,12 @@ def _assumptions(trace: Trace, options: SimulationOptions) -> list[str]:
         "fairness is Jain's index of how fast jobs were done: time of the fastest way alone over completion "
         "time; 1 is all alike"
     )
+    weights = {**trace.weights, **options.weights}
+    if DEFAULT_POLICY in policies and any(a.job.deadline == inf for a in trace.arrivals):
+        lines.append(
+            f"{DEFAULT_POLICY}: an hour until the end of a job without a deadline counts "
+            f"{weights.get('delay', DELAY):g} USD times its priority (--weight delay=USD)"
+        )
     if options.weights:
         lines.append("weights: " + ", ".join(f"{name} {value:g}" for name, value in options.weights.items()))
     return lines

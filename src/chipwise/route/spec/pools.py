@@ -80,4 +80,9 @@ class PoolsSpec(Strict):
     backends: dict[BackendName, dict[Label, Setting | dict[Label, Setting]]] = Field(
         {}, description="What all pools of a backend share of their address: conf of slurm, address of ray."
     )
+    delay: Annotated[float, Field(ge=0, le=1e6), FINITE] | None = Field(
+        None,
+        description="US dollars that an hour until the end of a job without a deadline counts, times its priority "
+        "(policy cheapest-within-deadline); default: 5.",
+    )
     pools: Annotated[list[PoolSpec], Field(min_length=1, max_length=1000)] = Field(description="The pools.")
