@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from chipwise.verbs.arguments import load
 from chipwise.verbs.bench import bench
-from chipwise.verbs.decide import compare, cost, layouts, plan_fleet, predict, report
+from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fleet, predict, report
 from chipwise.verbs.facts import chips, models, prices
 from chipwise.verbs.measure import check, numerics, validate
 from chipwise.verbs.route import simulate, submit
@@ -21,6 +21,7 @@ __all__ = [
     "check",
     "chips",
     "compare",
+    "compare_edge",
     "cost",
     "layouts",
     "load",

@@ -142,7 +142,7 @@ def without_names(value):
 
 def test_tables_of_keys_are_those_that_columns_declare():
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
-    assert page.count("<!-- keys: ") == 5 and with_keys(page) == page
+    assert page.count("<!-- keys: ") == 6 and with_keys(page) == page
 
 
 @pytest.mark.parametrize(
@@ -157,6 +157,7 @@ def test_tables_of_keys_are_those_that_columns_declare():
         ("validate", "--rows", str(ROOT / "validation" / "rows" / "kernels.csv")),
         ("validate", "--rows", str(ROOT / "validation" / "rows" / "inference.csv"), "--row", "I0051"),
         ("compare", "examples/llama-3.1-70b-serve.yaml", "--on", "h100,b200,t4"),
+        ("compare", "resnet50", "--edge", "--on", "orin-nx,hailo-8,gb10", "--power", "15W"),
         ("cost", EXAMPLE, "--on", "h100:64,v100", "--framework", "jax"),
         ("cost", "examples/llama-3.1-70b-serve.yaml", "--on", "h100"),
         *(

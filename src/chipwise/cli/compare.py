@@ -9,11 +9,14 @@ from chipwise.cli.options import (
     ChipsOpt,
     ComparedOpt,
     DeadlineOpt,
+    EdgeOpt,
     EvidenceOpt,
     Flags,
     FxOpt,
     OutFile,
+    PowerOpt,
     PricesOpt,
+    ScenarioOpt,
     TableJsonCsv,
     WorkloadArg,
     with_any_flags,
@@ -28,6 +31,7 @@ Examples:
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64,v6e:64 --evidence auto
   chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
   chipwise compare examples/llama-3.1-70b-serve.yaml --on h100,h200:32,v6e
+  chipwise compare resnet50 --edge --power 15W --by energy
 """
 
 
@@ -39,6 +43,9 @@ def compare(
     deadline: DeadlineOpt = None,
     budget: BudgetOpt = None,
     by: ByOpt = None,
+    edge: EdgeOpt = False,
+    power: PowerOpt = None,
+    scenario: ScenarioOpt = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
     prices: PricesOpt = None,
@@ -50,14 +57,27 @@ def compare(
 
     For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
     why, and what would flip the decision. Of a model that is served: the cheapest chips that carry its requests within
-    the SLO, and what they cost an hour and a million tokens.
+    the SLO, and what they cost an hour and a million tokens. With --edge: devices within a power limit, by latency,
+    energy or price of one inference.
     """
     from chipwise import api
+    from chipwise.errors import Conflict, MissingInput
     from chipwise.knowledge import Knowledge
     from chipwise.present.output import show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
+    if edge:
+        data_center = {"chips": chips, "deadline": deadline, "budget": budget, **flags, "precision": None}
+        for name, value in data_center.items():
+            if value is not None:
+                raise Conflict(name, "edge", "it is for data-center chips")
+        precision = flags.get("precision")
+        show(api.compare_edge(workload, on, power=power, scenario=scenario, by=by, precision=precision), output, out)
+        return
+    for name, value in (("power", power), ("scenario", scenario)):
+        if value is not None:
+            raise MissingInput([("edge",)], name)
     known = Knowledge.default(prices, fx)
     work = read_any(workload, flags)
     with progress("comparing") as shown:
