@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, ClassVar
 
@@ -190,10 +190,10 @@ class EdgeComparison(Result):
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
         return {
-            "model": self.model,
+            "model": asdict(self.model),
             "edge": True,
             "objective": self.terms.objective,
-            "terms": self.terms,
+            "terms": asdict(self.terms),
             "pick": self.pick.device.id if self.pick else None,
             "words": self.words(),
             "rows": [{"rank": i, **record(ROWS, row)} for i, row in enumerate(self.rows, 1)],
