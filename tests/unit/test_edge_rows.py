@@ -42,6 +42,11 @@ def test_an_offline_row_is_a_rate_of_all_chips():
     assert row.seconds == pytest.approx(4 / 12000)
 
 
+def test_one_instance_of_a_card_is_one_chip():
+    row = read({**ROW, "accelerator": "NVIDIA A100-SXM-80GB (1x1g.10gb MIG)", "chips": "8"})
+    assert (row.point.device.id, row.point.chips) == ("a100-sxm-1g10gb", 1)
+
+
 def test_a_multi_stream_query_is_eight_samples():
     row = read({**ROW, "edge_scenario": "MultiStream", "metric_value": "2.4", "power_w": "30"})
     assert row.seconds == pytest.approx(0.3e-3)

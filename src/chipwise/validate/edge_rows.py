@@ -178,7 +178,8 @@ def read(row: Mapping[str, str]) -> EdgeRow:
         precision_of(row, runtime),
         scenario,
         batch=batch,
-        chips=max(1, int(_number(row, "chips", 1))),
+        # "1x1g" is one instance, however many cards its server has
+        chips=1 if "1x1g" in row["accelerator"] else max(1, int(_number(row, "chips", 1))),
         mode=row.get("power_mode", "").lower(),
         runtime=runtime,
         round=rounds,
