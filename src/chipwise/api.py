@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from chipwise.verbs.arguments import load
 from chipwise.verbs.bench import bench
-from chipwise.verbs.decide import compare, cost, layouts, plan_fleet, predict, report
+from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fleet, predict, report
 from chipwise.verbs.diff import diff
 from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.measure import check, numerics, validate
@@ -22,6 +22,7 @@ __all__ = [
     "check",
     "chips",
     "compare",
+    "compare_edge",
     "cost",
     "diff",
     "layouts",

@@ -158,6 +158,7 @@ def test_tables_of_keys_are_those_that_columns_declare():
         ("validate", "--rows", str(ROOT / "validation" / "rows" / "kernels.csv")),
         ("validate", "--rows", str(ROOT / "validation" / "rows" / "inference.csv"), "--row", "I0051"),
         ("compare", "examples/llama-3.1-70b-serve.yaml", "--on", "h100,b200,t4"),
+        ("compare", "resnet50", "--edge", "--on", "orin-nx,hailo-8,gb10", "--power", "15W"),
         ("cost", EXAMPLE, "--on", "h100:64,v100", "--framework", "jax"),
         ("cost", "examples/llama-3.1-70b-serve.yaml", "--on", "h100"),
         *(

@@ -17,6 +17,7 @@ VERBS = (
     "predict",
     "layouts",
     "compare",
+    "compare_edge",
     "cost",
     "diff",
     "serve",

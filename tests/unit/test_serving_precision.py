@@ -1,7 +1,6 @@
 """The precision a model is served in: its own by default, and what stands in for it where a chip lacks it."""
 
 import json
-from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -12,6 +11,7 @@ from chipwise.compare import Candidate, Terms, compare
 from chipwise.compare.view import far_off, serving_head
 from chipwise.errors import InputError
 from chipwise.knowledge import Knowledge
+from chipwise.present.text import document
 from chipwise.serving.formats import in_short
 from chipwise.workload import from_hf_config, load_serving, preset
 from chipwise.workload.quantization import native_precision
@@ -122,7 +122,7 @@ def test_rows_above_20_times_the_best_share_a_line():
     text = str(comparison)
     assert "1 more: --all (1 above 20x the best: t4:8 at $7.82)" in text and "\n3  t4" not in text
     assert len(comparison.to_dict()["rows"]) == 3
-    assert "\n3  t4" in render(comparison.all_blocks())
+    assert "\n3  t4" in document(comparison.all_blocks())
 
 
 def test_no_replica_spans_pcie_hosts_unless_none_else_serves():

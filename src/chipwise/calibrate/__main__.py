@@ -6,7 +6,7 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from chipwise.calibrate import serving_run, training_run
+from chipwise.calibrate import edge, serving_run, training_run
 from chipwise.calibrate.tpu_rows import FILE
 from chipwise.calibrate.tpu_sweep import complete
 from chipwise.catalog.calibration import read_calibration
@@ -24,6 +24,7 @@ def main(arguments: list[str]) -> int:
         root = SOURCE.parents[1] / "validation"
         paths = training_run.write(training_run.calibrate_training(root, day, sweep=folder / FILE), folder)
         calibration = read_calibration(folder, bench=False)
+        paths += edge.write(edge.calibrate_edge(edge.read(root), day), folder)
         paths += serving_run.write(serving_run.calibrate_serving(serving_run.read(root), calibration, day), folder)
     except ChipwiseError as error:
         print(f"chipwise: {error}", file=sys.stderr)

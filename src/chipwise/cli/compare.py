@@ -11,12 +11,15 @@ from chipwise.cli.options import (
     ChipsOpt,
     ComparedOpt,
     DeadlineOpt,
+    EdgeOpt,
     EvidenceOpt,
     Flags,
     LaunchForOpt,
     LaunchOpt,
     OutFile,
+    PowerOpt,
     PriceFlags,
+    ScenarioOpt,
     TableJsonCsv,
     WorkloadArg,
     with_any_flags,
@@ -34,6 +37,7 @@ Examples:
   chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
   chipwise compare examples/llama-3.1-70b-serve.yaml --on h100,h200:32,v6e
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64 --launch run.sky.yaml
+  chipwise compare resnet50 --edge --power 15W --by energy
 """
 
 
@@ -46,6 +50,9 @@ def compare(
     deadline: DeadlineOpt = None,
     budget: BudgetOpt = None,
     by: ByOpt = None,
+    edge: EdgeOpt = False,
+    power: PowerOpt = None,
+    scenario: ScenarioOpt = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
     offers: PriceFlags = NO_PRICE_FLAGS,
@@ -59,9 +66,11 @@ def compare(
 
     For each chip: its best layout, step time with a 90 % interval, time to train, energy and cost. Then what to pick,
     why, and what would flip the decision. Of a model that is served: the cheapest chips that sustain its requests
-    within the SLO, and what they cost an hour and a million tokens.
+    within the SLO, and what they cost an hour and a million tokens. With --edge: devices within a power limit, by
+    latency, energy or price of one inference.
     """
     from chipwise import api
+    from chipwise.errors import Conflict, MissingInput
     from chipwise.knowledge import Knowledge
     from chipwise.launch.launch import check_launch_file
     from chipwise.present.output import show
@@ -69,6 +78,18 @@ def compare(
     from chipwise.workload.read import read_any
 
     check_launch_file(launch, launch_for)
+    if edge:
+        data_center = {"chips": chips, "deadline": deadline, "budget": budget, "launch": launch, **flags, **offers}
+        data_center.pop("precision", None)
+        for name, value in data_center.items():
+            if value is not None:
+                raise Conflict(name, "edge", "it is for data-center chips")
+        precision = flags.get("precision")
+        show(api.compare_edge(workload, on, power=power, scenario=scenario, by=by, precision=precision), output, out)
+        return
+    for name, value in (("power", power), ("scenario", scenario)):
+        if value is not None:
+            raise MissingInput([("edge",)], name)
     known = Knowledge.default(**offers)
     work = read_any(workload, flags)
     with progress("comparing") as shown:

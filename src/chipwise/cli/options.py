@@ -82,8 +82,21 @@ ByOpt = Annotated[
     option(
         "--by",
         "OBJECTIVE",
-        "Rank by cost, time or energy (cost; time with --budget).",
-        one_of("cost", "time", "energy"),
+        "Rank by cost, time or energy (cost; time with --budget); with --edge latency, energy or price.",
+        one_of("cost", "time", "energy", "latency", "price"),
+    ),
+]
+EdgeOpt = Annotated[
+    bool, typer.Option("--edge", help="Edge devices instead of data-center chips; models by their MLPerf names.")
+]
+PowerOpt = Annotated[str | None, option("--power", "WATTS", "With --edge: power modes of at most so many watts: 15W.")]
+ScenarioOpt = Annotated[
+    str | None,
+    option(
+        "--scenario",
+        "NAME",
+        "With --edge: single (a stream; default), multi (8 samples a query) or offline.",
+        one_of("single", "multi", "offline"),
     ),
 ]
 UtilizationOpt = Annotated[

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.catalog.calibration import Calibration, load_calibration
+from chipwise.catalog.edge_calibration import load_edge_calibration
 from chipwise.errors import BrokenFile, ChipwiseError, InputError
-from chipwise.validate import bench_rows, kernel_rows, serving_rows, training_rows
+from chipwise.validate import bench_rows, edge_rows, kernel_rows, serving_rows, training_rows
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
+from chipwise.validate.edge import EDGE, score_edge_row
 from chipwise.validate.kernels import predict_kernel_row
 from chipwise.validate.scored import Scored, sections, summary
 from chipwise.validate.serving import score_serving_row
@@ -53,6 +55,7 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
         ("training", training_rows.COLUMNS),
         ("kernel", kernel_rows.COLUMNS),
         (FLAT, bench_rows.COLUMNS),
+        (EDGE, edge_rows.COLUMNS),
         (SERVED, serving_rows.INFERENCE),
         (SERVED, serving_rows.CLOSED),
     )
@@ -63,7 +66,7 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     raise BrokenFile(
         "rows",
         str(path),
-        "the columns of training, inference, serving, kernel or flat rows "
+        "the columns of training, inference, serving, edge, kernel or flat rows "
         "(kind, dtype, seconds); missing for training: " + ", ".join(missing),
     )
 
@@ -134,7 +137,10 @@ def score(
         if kind == SERVED and compiling is None and serving_rows.eligible(row):
             scored += score_serving_row(row, calibration)
             continue
-        one = score_row(kind, row, calibration, compiling) if kind != SERVED else None
+        if kind == EDGE and compiling is None and edge_rows.eligible(row):
+            scored += score_edge_row(row, load_edge_calibration(refits=True))
+            continue
+        one = score_row(kind, row, calibration, compiling) if kind not in (SERVED, EDGE) else None
         if one is None:
             left["not a TPU training row" if reader_of(kind).eligible(row) else missing(kind, row)] += 1
         else:
@@ -142,10 +148,12 @@ def score(
     training = [s for s in scored if s.kind == "training"]
     kernels = [s for s in scored if s.kind == "kernel"]
     served = [s for s in scored if s.kind == SERVED]
+    edges = [s for s in scored if s.kind == EDGE and s.metric != "energy"]
+    energy = [s for s in scored if s.kind == EDGE and s.metric == "energy"]
     kinds = {kind for kind, _ in work}
-    main = training if "training" in kinds else served if SERVED in kinds else kernels
+    main = training if "training" in kinds else served if SERVED in kinds else edges if EDGE in kinds else kernels
     out = {
-        "calibration": calibration.training.date,
+        "calibration": load_edge_calibration().date if main is edges else calibration.training.date,
         "evidence": "modelled" if compiling is None else "compiled",
         "rows_read": len(work),
         "not_eligible": dict(left.most_common()),
@@ -162,6 +170,10 @@ def score(
         }
     if served and main is not served:
         out["inference"] = sections(served)
+    if edges and main is not edges:
+        out["edge"] = sections(edges)
+    if energy:
+        out["energy"] = sections(energy)
     if compiling is not None:
         by_bytes = {(s.compiled.compiler_bytes, s.compiled.modelled_bytes): s.compiled for s in scored if s.compiled}
         out["memory"] = memory_summary(list(by_bytes.values()))
@@ -171,7 +183,7 @@ def score(
 
 def reader_of(kind: str) -> Any:
     """The module that reads rows of a kind."""
-    return {"training": training_rows, SERVED: serving_rows}.get(kind, kernel_rows)
+    return {"training": training_rows, SERVED: serving_rows, EDGE: edge_rows}.get(kind, kernel_rows)
 
 
 def missing(kind: str, row: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from chipwise.validate.summary import Pair
 from chipwise.validate.summary import summary as rated
 
 FIELDS = {"by_family": "family", "by_chip": "chip", "by_source": "source"}
+UNITS = {("inference", "throughput"): "tokens/s", ("edge", "throughput"): "samples/s", ("edge", "energy"): "J"}
 SERVED = FIELDS | {"by_metric": "metric", "by_mode": "mode"}
 
 
@@ -21,7 +22,7 @@ class Scored:
     """One published figure against its prediction: seconds, or a rate of inference."""
 
     id: str
-    kind: str  # "training", "kernel" or "inference"
+    kind: str  # "training", "kernel", "inference" or "edge"
     source: str
     chip: str
     family: str
@@ -30,8 +31,8 @@ class Scored:
     left_out: Estimate | None  # predicted with the row's source left out of the calibration
     refusal: str
     compiled: CompiledRow | None = None  # where the row was scored by its compiled schedule
-    metric: str = ""  # of inference: "throughput", "ttft" or "tpot"
-    mode: str = ""  # of inference: "fixed_batch" or "scheduled"
+    metric: str = ""  # of inference: "throughput", "ttft" or "tpot"; of edge rows "latency", "throughput" or "energy"
+    mode: str = ""  # of inference: "fixed_batch" or "scheduled"; of edge rows the scenario
 
     def as_dict(self) -> dict[str, Any]:
         """The row for JSON."""
@@ -42,7 +43,7 @@ class Scored:
             "source": self.source,
             "chip": self.chip,
             "family": self.family,
-            "unit": "tokens/s" if self.metric == "throughput" else "s",
+            "unit": UNITS.get((self.kind, self.metric), "s"),
             "observed": self.observed,
             "predicted": e.value if e else None,
             "low": e.low if e else None,

@@ -27,6 +27,10 @@ SERVED = [
     "Figures of inference rows are scored by the refit that left their model out, and by the one that left their",
     "source out: a repository, or a campaign of closed-loop runs (one model, precision, system and stack).",
 ]
+EDGE = [
+    "Edge rows are scored by the refit that left their pair of model and device out, and by the one that left their",
+    "source out. Energy is that of the whole system at the wall, a sample.",
+]
 
 
 class Group(NamedTuple):
@@ -95,8 +99,9 @@ def published_blocks(scores: Mapping[str, Any]) -> list[Block]:
     left = sum(scores["not_eligible"].values())
     head = f"Calibration of {scores['calibration']}; {scores['rows_read']:,} rows read, {left:,} not eligible."
     compiled = scores.get("evidence") == "compiled"
+    edge = any(row["kind"] == "edge" for row in scores["rows"][:1])
     served = "by_metric" in scores and "inference" not in scores
-    words = SERVED if served else COMPILED if compiled else TRAINED
+    words = EDGE if edge else SERVED if served else COMPILED if compiled else TRAINED
     out: list[Block] = [*map(Text, (head, *words, "")), *part("All", scores)]
     memory = scores.get("memory", {})
     if memory.get("mean_difference") is not None:
@@ -107,6 +112,9 @@ def published_blocks(scores: Mapping[str, Any]) -> list[Block]:
         out += section("Memory", [line])
     if "inference" in scores:
         out += [*section("Inference", SERVED), Text(""), *part("All figures", scores["inference"])]
+    for name, title in (("edge", "Edge"), ("energy", "Energy of edge inference")):
+        if name in scores:
+            out += [*section(title, EDGE if name == "edge" else []), Text(""), *part(f"All {name} rows", scores[name])]
     if "kernels" in scores and scores["kernels"]["summary"] != scores["summary"]:
         out += [Text("Kernels", True), *part("All kernels", scores["kernels"])]
     return out

@@ -11,6 +11,7 @@ from chipwise.verbs.arguments import any_workload, knowledge_of, seconds_of, tra
 
 if TYPE_CHECKING:
     from chipwise.compare import AnyComparison
+    from chipwise.compare.edge import EdgeComparison
     from chipwise.compare.training.predict import PricedPrediction
     from chipwise.compiled.evidence import Stage
     from chipwise.cost import Costs
@@ -97,6 +98,31 @@ def compare(
     change = better_evidence(evidence, known.calibration)
     terms = Terms.read(by, chips, deadline, budget)
     return run(any_workload(workload), candidates(on), known, terms, progress, change)
+
+
+def compare_edge(
+    model: str,
+    on: str | Sequence[str] | None = None,
+    *,
+    power: str | float | None = None,
+    scenario: str | None = None,
+    by: str | None = None,
+    precision: str | None = None,
+) -> EdgeComparison:
+    """Compare edge devices on a model by its MLPerf name, each in its best power mode within `power` watts.
+
+    `scenario` is ``single`` (latency of a stream; default), ``multi`` (8 samples a query) or ``offline``; `by` ranks by
+    ``latency`` (default), ``energy`` or ``price``; `precision` is the model's own unless named.
+
+    >>> comparison = compare_edge("resnet50", power="15W", by="energy")
+    >>> all(row.mode.watts <= 15 for row in comparison.rows), comparison.pick is comparison.rows[0]
+    (True, True)
+    """
+    from chipwise.catalog.edge_calibration import load_edge_calibration
+    from chipwise.compare.edge import EdgeTerms, compare_devices
+
+    terms = EdgeTerms.read(by, scenario, power, precision)
+    return compare_devices(model, on, terms, load_edge_calibration())
 
 
 def cost(
