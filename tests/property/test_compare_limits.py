@@ -33,7 +33,7 @@ def comparer(run):
 def every_count(run, chip):
     """(chips, seconds, at most, US dollars, at most, kWh) of every count that can run it, each on its own."""
     made, out = comparer(run), []
-    for acc in ladder(load().chips[chip]):
+    for acc in made.buyable(load().chips[chip]):
         try:
             row = made.row(acc)
         except Refusal:

@@ -7,6 +7,7 @@ from typing import Any
 
 from chipwise.catalog.joined import Joined, joined
 
+DOUBTFUL = "low confidence"  # offers so noted count for nothing
 ANY = "any"  # the instance of a price for every size
 
 
@@ -27,6 +28,11 @@ class Offer:
     own: bool = False  # a company's own price, not a list price
     joined: Joined = "unknown"  # whether a fast fabric joins several of these instances
     spot_date: str = ""  # the age of the spot price where it is another
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether its note says that the price is second-hand and of low confidence: listed, but it decides nothing."""
+        return self.note.startswith(DOUBTFUL) and not self.own
 
     def dated(self, spot: bool = False) -> str:
         """The date of the price."""

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chipwise.cli.declare import option
 from chipwise.cli.options import (
     NO_FLAGS,
     NO_PRICE_FLAGS,
@@ -35,6 +41,7 @@ Examples:
   chipwise compare llama-3.1-70b --tokens 1T --batch 1024 --sequence 8192 --on h200:512,v6e:512
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64,v6e:64 --evidence auto
   chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
+  chipwise compare llama-3.1-8b --tokens 100B --batch 512 --sequence 4096 --deadline 7d --budget 100k --front
   chipwise compare examples/llama-3.1-70b-serve.yaml --on h100,h200:32,v6e
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64 --launch run.sky.yaml
   chipwise compare resnet50 --edge --power 15W --by energy
@@ -58,6 +65,10 @@ def compare(
     offers: PriceFlags = NO_PRICE_FLAGS,
     launch: LaunchOpt = None,
     launch_for: LaunchForOpt = None,
+    front: Annotated[
+        bool, typer.Option("--front", help="Show cost against time over the counts of the best three chips.")
+    ] = False,
+    plot: Annotated[Path | None, option("--plot", "FILE", "Draw that front, as .svg or .png.")] = None,
     every: AllOpt = False,
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -70,16 +81,21 @@ def compare(
     latency, energy or price of one inference.
     """
     from chipwise import api
+    from chipwise.compare.comparison import TrainingComparison
     from chipwise.errors import Conflict, MissingInput
     from chipwise.knowledge import Knowledge
     from chipwise.launch.launch import check_launch_file
+    from chipwise.present import plots
     from chipwise.present.output import show
     from chipwise.present.progress import progress
     from chipwise.workload.read import read_any
 
     check_launch_file(launch, launch_for)
+    if plot is not None:
+        plots.ready(plot)
     if edge:
         data_center = {"chips": chips, "deadline": deadline, "budget": budget, "launch": launch, **flags, **offers}
+        data_center |= {"front": front or None, "plot": plot}
         data_center.pop("precision", None)
         for name, value in data_center.items():
             if value is not None:
@@ -103,7 +119,10 @@ def compare(
             evidence=evidence,
             knowledge=known,
             progress=shown,
+            front=front or plot is not None,
         )
     show(comparison, output, out, comparison.all_blocks if every else None)
+    if plot is not None and isinstance(comparison, TrainingComparison):
+        comparison.plot(plot)
     if launch is not None:
         comparison.launch(launch_for, launch).write(launch)

@@ -24,7 +24,7 @@ Examples:
 SUBMIT_EXAMPLES = """\b
 Examples:
   chipwise jobs submit examples/jobs/hello.yaml --pools examples/pools/local.yaml
-  chipwise jobs submit nightly/*.yaml --ledger postgresql://ann@db/chipwise -o json
+  chipwise jobs submit nightly/*.yaml --pools pools.yaml --ledger postgresql://ann@db/chipwise -o json
 """
 LIST_EXAMPLES = """\b
 Examples:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.compare.decision import Flip, R, Refused
 from chipwise.compare.serving.row import ServingRow, slo_latencies
+from chipwise.compare.training.front import FrontPoint
 from chipwise.compare.training.row import TrainingRow
 from chipwise.predict.estimate import Estimate
 from chipwise.present.columns import Column
@@ -177,6 +178,55 @@ TRAINING: list[Column[TrainingRow]] = [
         nested=True,
         help="what was taken for granted, in words",
     ),
+]
+
+
+def _mark(point: FrontPoint) -> str:
+    """What to know of a count: the pick, the limit it breaks, or that nothing beats it."""
+    if point.pick:
+        return "pick"
+    if not point.within:
+        return "beyond the limits"
+    return "front" if point.best else ""
+
+
+FRONT: list[Column[FrontPoint]] = [
+    Column(
+        "accelerators",
+        lambda p: p.row.accelerators,
+        "chips",
+        words=True,
+        help="`name` (parses back), `chip`, `count`, `shape` of one slice, `slices`",
+    ),
+    Column(
+        "duration_seconds",
+        lambda p: p.row.prediction.duration,
+        "time",
+        lambda p: format_seconds(p.row.prediction.duration.value),
+        help="estimate of the whole run",
+        unit="s",
+    ),
+    Column("", None, "90 %", lambda p: spread(p.row.prediction.duration), help="ends of the time's 90 % interval"),
+    Column(
+        "ondemand",
+        lambda p: p.row.ondemand,
+        "on demand",
+        lambda p: _quoted(p.row.ondemand, NO_PRICE),
+        help="the run on demand by the cheapest offer that supplies so many",
+        unit="USD",
+    ),
+    Column(
+        "mfu",
+        lambda p: p.row.prediction.mfu,
+        "MFU",
+        lambda p: f"{p.row.prediction.mfu * 100:.0f}%",
+        help="model FLOPs over the dense peak",
+        unit="share",
+    ),
+    Column("within", lambda p: p.within, help="whether it keeps the deadline and the budget"),
+    Column("front", lambda p: p.best, help="whether no other count shown is both cheaper and faster"),
+    Column("pick", lambda p: p.pick, help="whether it is the pick"),
+    Column("", None, "note", _mark, words=True),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
@@ -14,6 +14,7 @@ from chipwise.compare.serving.flips import Relaxed
 from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.terms import Candidate, Terms, every_chip
 from chipwise.compare.training.comparer import Change, TrainingComparer
+from chipwise.compare.training.front import FrontPoint, draw, front
 from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import InputError, Refusal
 from chipwise.knowledge import Knowledge
@@ -72,6 +73,7 @@ class Comparison(Result, Generic[R, C]):
     relaxed: Relaxed | None  # of services: the pick with twice the bound that limits it
     words: DecisionSummary
     assumptions: tuple[str, ...]
+    front: tuple[FrontPoint, ...] = ()  # of training runs: the counts of the finalists, where asked for
 
     def headline(self) -> str:
         """The pick, and how many rows it was picked from."""
@@ -118,6 +120,14 @@ class TrainingComparison(Comparison[TrainingRow, TrainingComparer]):
     def workload(self) -> Workload:
         """What is trained."""
         return self.comparer.workload
+
+    def with_front(self) -> TrainingComparison:
+        """The comparison with cost against time over the counts of its finalists."""
+        return replace(self, front=front(self.comparer, self.rows, self.pick))
+
+    def plot(self, target: str | Path) -> None:
+        """Draw cost against time over the counts of the finalists into a file, .svg or .png."""
+        draw(self.front or self.with_front().front, self.workload.name, self.terms, Path(target))
 
 
 class ServingComparison(Comparison[ServingRow, ServingComparer]):

@@ -93,8 +93,8 @@ class Terms:
                 f"{self.chips or DEFAULT_CHIPS} chips of each kind, rounded up to whole hosts and slices{kept}{assumed}"
             )
         return (
-            f"the fewest chips of each kind (by doubling, up to {MOST_CHIPS:,}) within 5 % of the best by "
-            f"{self.objective}, of the counts{kept}"
+            "the fewest chips of each kind (by doubling, up to what an offer is known to supply without a contract) "
+            f"within 5 % of the best by {self.objective}, of the counts{kept}"
         )
 
 

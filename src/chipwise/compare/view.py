@@ -19,6 +19,7 @@ from chipwise.workload.serve_criteria import what_decides_serving
 
 FAR = 20  # times the cost of the best, above which nobody would deploy a service
 ROWS = 10  # for people, unless they ask for all
+FRONT = "Cost against time over counts (front: nothing shown is both cheaper and faster)"
 REASONS = 6  # lines of refusals, likewise
 
 
@@ -43,6 +44,7 @@ def record(c: Any) -> dict[str, Any]:
         "words": c.words,
         "flips": [row_record(declared.FLIPS, flip) for flip in c.flips],
         "rows": [{"rank": i, **row_record(columns(c), row)} for i, row in enumerate(c.rows, 1)],
+        **({"front": [row_record(declared.FRONT, point) for point in c.front]} if c.front else {}),
         "refused": [row_record(declared.REFUSED, refused) for refused in c.refused],
         "criteria": criteria(c),
         "assumptions": c.assumptions,
@@ -84,6 +86,7 @@ def blocks(c: Any, everything: bool = False) -> list[Block]:
         ranked(c, rows=rows),
         *([] if rows is None or len(rows) == len(c.rows) else [Text(more_rows(c, rows))]),
         *(Text(line, i == 0) for i, line in enumerate(("Decision", *decision_lines(c.words)))),
+        *([table(declared.FRONT, c.front, c, title=FRONT)] if c.front else []),
         *section_of(launchable(c.pick) if c.pick else None),
         *section("Refused", refused),
         *section("What decides this workload", criteria(c)),

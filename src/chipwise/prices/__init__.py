@@ -14,6 +14,7 @@ from chipwise.prices.money import (
     run_cost,
 )
 from chipwise.prices.record import age_in_days, is_stale, price_record, quote_record
+from chipwise.prices.supply import supply
 
 __all__ = [
     "STALE_DAYS",
@@ -37,5 +38,6 @@ __all__ = [
     "read_custom_prices",
     "read_rates",
     "run_cost",
+    "supply",
     "why_no_price",
 ]

@@ -36,6 +36,8 @@ class PriceBook:
     ) -> tuple[Offer, ...]:
         """Offers for a chip, cheapest first and of equal prices the newest; with `spot` those with a spot price.
 
+        Doubtful prices are left out.
+
         >>> listed().offers_for("v5e", clouds=["gcp"])[0].cloud, listed().offers_for("mi355x")
         ('gcp', ())
         """
@@ -45,6 +47,7 @@ class PriceBook:
             (price, offer)
             for offer in self.offers
             if offer.chip_id == chip_id
+            and not offer.doubtful
             and (wanted_clouds is None or offer.cloud in wanted_clouds)
             and (wanted_regions is None or offer.region in wanted_regions)
             and (price := offer.price(spot)) is not None

@@ -13,6 +13,7 @@ from chipwise.catalog import Chip, Offer, load
 from chipwise.catalog.offers import ANY
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
 from chipwise.prices.record import age_in_days
+from chipwise.prices.supply import counts_as_joined, supplied
 
 ALONE = "accelerator only"  # offers so noted ask for the host on top
 
@@ -104,13 +105,11 @@ def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook, slice_chips: in
     offers = tuple(o for o in offers if _holds(o, chips) or counts_as_joined(o, book))
     host = min(chips, chip.fabric.host_chips)
     whole = tuple(o for o in offers if _holds(o, host))
-    note = "" if whole else f"only instances of fewer than {host} chips are listed"
-    return _preferred(whole or offers, book), note
-
-
-def counts_as_joined(offer: Offer, book: PriceBook) -> bool:
-    """Whether several instances of an offer count as joined: known to be, or not known and allowed."""
-    return offer.joined == "yes" or (offer.joined == "unknown" and book.fabric == "any")
+    enough = tuple(o for o in whole or offers if supplied(o, book) >= chips)
+    notes = [] if whole else [f"only instances of fewer than {host} chips are listed"]
+    if offers and not enough:
+        notes.append(f"so many take a contract: no offer is known to join {chips:,} chips")
+    return _preferred(enough or whole or offers, book), "; ".join(notes)
 
 
 def with_hosts(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
@@ -134,6 +133,11 @@ def why_no_price(chip: Chip, chips: int, spot: bool, book: PriceBook) -> str:
     what = "spot price" if spot else "public price"
     offers = book.offers_for(chip.id, spot)
     if not offers:
+        doubtful = next((o for o in book.offers if o.chip_id == chip.id and o.doubtful and o.price(spot)), None)
+        if doubtful is not None:
+            usd = usd_per_chip_hour(doubtful, spot)
+            said = f"the only {what} of {chip.id} is of low confidence (${usd:.2f}/h, {doubtful.cloud})"
+            return f"{said}; --price {chip.id}={usd:.2f} counts it"
         return f"{chip.id} has no {what} in {book.origin}"
     unknown = sum(1 for o in offers if o.joined == "unknown")
     offered = f"none of the {len(offers)} offers" if len(offers) > 1 else "no offer"

@@ -77,11 +77,13 @@ def compare(
     evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
+    front: bool = False,
 ) -> AnyComparison:
     """Compare chips on a workload of either kind, and say what to pick, why, and what would flip it.
 
     `on` names chips with or without counts (default: the whole catalog); `chips`, a `deadline` and a `budget` limit
-    how many are taken, together if several are given; `by` ranks by ``cost`` (default), ``time`` or ``energy``.
+    how many are taken, together if several are given; `by` ranks by ``cost`` (default), ``time`` or ``energy``; with
+    `front` the answer has cost against time over the counts of the best three chips of a training run.
 
     >>> from chipwise import load
     >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
@@ -89,15 +91,21 @@ def compare(
     >>> comparison.pick is comparison.rows[0], len(comparison.to_dict()["rows"])
     (True, 2)
     """
-    from chipwise.compare import Terms, candidates
+    from chipwise.compare import Terms, TrainingComparison, candidates
     from chipwise.compare import compare as run
     from chipwise.compiled.evidence import better_evidence, known_evidence
+    from chipwise.errors import InputError
+    from chipwise.workload.model import Workload
 
     known_evidence(evidence)
     known = knowledge_of(knowledge)
     change = better_evidence(evidence, known.calibration)
     terms = Terms.read(by, chips, deadline, budget)
-    return run(any_workload(workload), candidates(on), known, terms, progress, change)
+    work = any_workload(workload)
+    if front and not isinstance(work, Workload):
+        raise InputError("front", work.name, "a training run: a service is sized by its SLO")
+    comparison = run(work, candidates(on), known, terms, progress, change)
+    return comparison.with_front() if front and isinstance(comparison, TrainingComparison) else comparison
 
 
 def compare_edge(

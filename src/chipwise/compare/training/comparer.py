@@ -17,7 +17,7 @@ from chipwise.layout import RESERVE, Enumeration, SearchResult, TimedLayout, enu
 from chipwise.layout.splits import domain
 from chipwise.predict.prediction import Prediction, predict
 from chipwise.predict.setup import named_stack, set_up
-from chipwise.prices import quote
+from chipwise.prices import quote, supply
 from chipwise.workload.model import Workload
 
 Change = Callable[[Prediction], Prediction]
@@ -105,19 +105,21 @@ class TrainingComparer:
             )
         counts = self.counts(candidate)
         if len(counts) == 1 and not self.terms.limited:
-            row = self._try(counts[0])
+            row = self.at(counts[0])
             return row if isinstance(row, TrainingRow) else self._why(counts[0], row)
         try:
             bounds = self._bounds(chip, counts[0])
         except Refusal as refusal:
             return self._why(counts[0], refusal)
-        tried = try_counts(counts, self.terms, bounds, self._try, fewest)
+        tried = try_counts(counts, self.terms, bounds, self.at, fewest)
         return tried.best() or self._none(chip, counts[-1], tried, bounds)
 
     def _none(self, chip: Chip, most: Accelerators, tried: Counts, bounds: Bounds) -> Refused:
         """Why no count is within the limits."""
         if tried.rows:
             row, kind, reason, unlock = broken(tried, self.knowledge.prices)
+            if kind == "deadline" and self.terms.chips is None and most.count > 1 and row.accelerators == most:
+                unlock = f"no offer is known to join more {chip.id} without a contract; --chips names a count"
             return Refused(chip, row.accelerators, kind, reason, unlock)
         return self._why(*tried.refusals[-1]) if tried.refusals else bounds.refused(chip, most, self.terms)
 
@@ -126,8 +128,13 @@ class TrainingComparer:
         if candidate.fixed is not None:
             return (candidate.fixed,)
         if self.terms.chips is None and self.terms.limited:
-            return ladder(candidate.chip)
+            return self.buyable(candidate.chip)
         return (at_least(candidate.chip, self.terms.chips or DEFAULT_CHIPS),)
+
+    def buyable(self, chip: Chip) -> tuple[Accelerators, ...]:
+        """The counts of a chip that an offer could supply, by doubling."""
+        most = supply(chip, self.knowledge.prices)
+        return tuple(acc for acc in ladder(chip) if acc.count <= most)
 
     def flips(
         self, candidates: Sequence[Candidate], rows: Sequence[TrainingRow], pick: TrainingRow
@@ -160,7 +167,7 @@ class TrainingComparer:
 
         return nowhere(self.workload, refused)
 
-    def _try(self, acc: Accelerators) -> TrainingRow | Refusal:
+    def at(self, acc: Accelerators) -> TrainingRow | Refusal:
         """The row of these chips or why there is none, found once whatever the terms."""
         name = str(acc)
         if name not in self.known:

@@ -232,7 +232,9 @@ class _PoolReader:
         spot = terms == "spot"
         if not book.offers_for(chip.id, spot):
             return None
-        price = price_of(chip, min(spec.count, chip.fabric.host_chips), spot, self.today, book)
+        host = min(spec.count, chip.fabric.host_chips)
+        # of a pool of single instances, which no fabric joins, the price is that of one
+        price = price_of(chip, host, spot, self.today, book) or price_of(chip, 1, spot, self.today, book)
         if price is None:
             return None
         o = price.offer

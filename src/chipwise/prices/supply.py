@@ -1,0 +1,40 @@
+"""How many chips somebody sells for one run: whole slices of TPUs, joined instances of other chips."""
+
+from __future__ import annotations
+
+from chipwise.catalog import Chip, Offer, load
+from chipwise.catalog.offers import ANY
+from chipwise.catalog.supply import USUAL_INSTANCES, most_instances
+from chipwise.prices.book import PriceBook
+
+UNBOUNDED = 10**9  # of a company's own offers: it knows how many it has
+
+
+def supplied(offer: Offer, book: PriceBook) -> int:
+    """Chips of an offer that one run can count on."""
+    if offer.own:
+        return UNBOUNDED
+    legal = load().slices.get(offer.chip_id)
+    if legal is not None:  # a pod, or as many chips in several slices as the largest GPU clusters have
+        return max(legal.max_chips, USUAL_INSTANCES * 8)
+    chips = load().chips[offer.chip_id].fabric.host_chips if offer.instance == ANY else offer.chips
+    return int(chips * most_instances(offer.cloud, offer.instance)) if counts_as_joined(offer, book) else int(chips)
+
+
+def supply(chip: Chip, book: PriceBook) -> int:
+    """The most chips that a listed offer supplies to one run; without an offer, as many hosts as usual.
+
+    >>> from chipwise.prices.book import listed
+    >>> chips = load().chips
+    >>> supply(chips["h100"], listed()), supply(chips["v5e"], listed()), supply(chips["v5p"], listed())
+    (2048, 2048, 6144)
+    """
+    offers = book.offers_for(chip.id)
+    if not offers:
+        return chip.fabric.host_chips * USUAL_INSTANCES
+    return max(supplied(offer, book) for offer in offers)
+
+
+def counts_as_joined(offer: Offer, book: PriceBook) -> bool:
+    """Whether several instances of an offer count as joined: known to be, or not known and allowed."""
+    return offer.joined == "yes" or (offer.joined == "unknown" and book.fabric == "any")
