@@ -14,6 +14,7 @@ from chipwise.cli.options import (
     EdgeOpt,
     EvidenceOpt,
     Flags,
+    HeadroomOpt,
     LaunchForOpt,
     LaunchOpt,
     OutFile,
@@ -50,6 +51,7 @@ def compare(
     deadline: DeadlineOpt = None,
     budget: BudgetOpt = None,
     by: ByOpt = None,
+    headroom: HeadroomOpt = None,
     edge: EdgeOpt = False,
     power: PowerOpt = None,
     scenario: ScenarioOpt = None,
@@ -79,7 +81,15 @@ def compare(
 
     check_launch_file(launch, launch_for)
     if edge:
-        data_center = {"chips": chips, "deadline": deadline, "budget": budget, "launch": launch, **flags, **offers}
+        data_center = {
+            "chips": chips,
+            "deadline": deadline,
+            "budget": budget,
+            "headroom": headroom,
+            "launch": launch,
+            **flags,
+            **offers,
+        }
         data_center.pop("precision", None)
         for name, value in data_center.items():
             if value is not None:
@@ -100,6 +110,7 @@ def compare(
             deadline=deadline,
             budget=budget,
             by=by,
+            headroom=headroom,
             evidence=evidence,
             knowledge=known,
             progress=shown,
