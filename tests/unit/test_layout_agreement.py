@@ -1,9 +1,11 @@
 """Every verb answers the same layout for the same work on the same chips, of a stack that exists there."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 import chipwise as cw
 from chipwise.catalog import default_stack, find_chip, load, parse, plain_stack
@@ -49,7 +51,8 @@ def test_verbs_agree_on_the_layout(name, on):
     if row.ondemand is not None:
         (statement,) = cw.cost(work, on=on, pricing="ondemand", draws=100).statements
         assert statement.answer.prediction.layout == layout
-    job = replace(load_jobs(EXAMPLES / "jobs" / "llama-lora.yaml", 0.0)[0], workload=work)
+    contents = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+    job = replace(load_jobs(EXAMPLES / "jobs" / "llama-lora.yaml", 0.0)[0], workload=json.dumps(contents))
     pool = Pool("pool", "local", acc.chip.id, acc.chip.family, acc.count)
     topology = "x".join(map(str, acc.shape))
     variant = Variant("any", acc.chip.family, acc.count)
