@@ -136,4 +136,5 @@ class StepFactors:
         rest = rest * near("pp", np.log2(pps))
         mean = np.clip(rest.reshape(-1, len(weights)) @ keys.T, -PRIOR.limit, PRIOR.limit)
         factors = np.exp(mean).reshape(*rest.shape[:-1], len(keys))
-        return np.asarray(factors[:, :, pp_index, x.key][zero_index])
+        flat = factors[zero_index].reshape(len(zero_index), rest.shape[1], -1)
+        return np.asarray(np.take(flat, pp_index * len(keys) + x.key, axis=2))
