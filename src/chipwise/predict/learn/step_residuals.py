@@ -125,7 +125,8 @@ class StepFactors:
         def near(size: str, values: Array) -> Array:
             """The factor of the covariance that a size gives, (value, published step)."""
             column = known.sizes[:, SIZES.index(size)]
-            return np.asarray(np.exp(-0.5 * (np.round(values, 3)[:, None] - column[None, :]) ** 2))
+            distinct, index = np.unique(np.round(values, 3), return_inverse=True)
+            return np.asarray(np.exp(-0.5 * (distinct[:, None] - column[None, :]) ** 2)[index])
 
         x = layouts
         keys = weights * near("micro_batch", np.log2(np.maximum(x.key_micro_batch, 0.1)) / 1.5)
