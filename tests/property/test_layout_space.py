@@ -89,7 +89,7 @@ def test_a_chip_better_in_everything_is_at_least_as_fast(case, factor, calibrati
 
 
 def fastest(found: SearchResult) -> float:
-    return min(f.seconds for f in found.top)  # the best is the simplest of those as good as equal
+    return found.front[0].seconds  # the best is the simplest of those as good as equal
 
 
 @settings(max_examples=25)

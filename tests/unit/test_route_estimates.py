@@ -195,9 +195,9 @@ def test_a_workload_is_predicted_in_every_pool_with_its_evidence(using: Estimato
 
 def test_batch_precision_and_layout_of_a_variant_are_what_is_timed(using: Estimator) -> None:
     usual = by_pool(using.options(job(), [H100]))[0]["h100"]
-    split = by_pool(using.options(job(variants={"gpu": {"layout": "tp=8"}}), [H100]))[0]["h100"]
+    split = by_pool(using.options(job(variants={"gpu": {"layout": "dp=8,mbs=1,recompute=full"}}), [H100]))[0]["h100"]
     slow = by_pool(using.options(job(variants={"gpu": {"precision": "fp32"}}), [H100]))[0]["h100"]
-    assert "tp=8" in split.layout and split.seconds.value > usual.seconds.value < slow.seconds.value
+    assert "recompute=full" in split.layout and split.seconds.value > usual.seconds.value < slow.seconds.value
 
 
 def test_what_does_not_fit_or_split_is_refused_with_what_would_unlock_it(using: Estimator) -> None:

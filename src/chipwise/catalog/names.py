@@ -133,12 +133,12 @@ def find_stack(text: str) -> Stack | None:
 def default_stack(chip: Chip, work: str = "train") -> Stack:
     """The stack assumed for a chip when none is named.
 
-    >>> default_stack(find_chip("v5e")).id, default_stack(find_chip("h100")).id
-    ('maxtext', 'megatron')
+    >>> [default_stack(find_chip(name)).id for name in ("v5e", "h100", "trainium2", "gaudi3")]
+    ['maxtext', 'megatron', 'optimum-neuron', 'optimum-habana']
     """
     use = f"{work}:{chip.family}"
     for stack in load().stacks.values():
-        if use in stack.default_for:
+        if use in stack.default_for and runs_on(stack, chip):
             return stack
     raise InputError("work", work, "train or serve")
 

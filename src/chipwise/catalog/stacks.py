@@ -10,6 +10,40 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.cited import NOTHING, CitedTable, cited_table
 from chipwise.catalog.serving_defaults import ServingDefaults, serving_defaults
 
+AXES = ("tp", "pp", "vpp", "cp", "ep")  # that a stack may lack; data parallelism all have
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """The axes that a stack can split a training run over."""
+
+    axes: frozenset[str] = frozenset(AXES)
+    zero: tuple[int, ...] = (0, 1, 2, 3)  # ZeRO stages
+    zero_pp: int = 3  # the highest of them beside pipeline stages
+    source: str = ""
+    date: str = ""
+
+    def stages(self, pp: int) -> tuple[int, ...]:
+        """The ZeRO stages of a run with so many pipeline stages.
+
+        >>> Parallelism(zero=(0, 1, 3), zero_pp=1).stages(8)
+        (0, 1)
+        """
+        return tuple(stage for stage in self.zero if pp == 1 or stage <= self.zero_pp)
+
+    def in_words(self) -> str:
+        """What it has, as people write it.
+
+        >>> Parallelism(frozenset({"tp"}), (0, 1)).in_words()
+        'dp, tp, zero=0 or 1'
+        """
+        stages = [str(stage) for stage in self.zero]
+        listed = " or ".join([", ".join(stages[:-1]), stages[-1]] if len(stages) > 1 else stages)
+        return ", ".join(["dp", *(axis for axis in AXES if axis in self.axes), f"zero={listed}"])
+
+
+EVERY_AXIS = Parallelism()
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:
@@ -35,11 +69,25 @@ class Stack:
     bench: str = ""  # the framework of `bench` that runs a step as this stack does; "": none
     releases: CitedTable = NOTHING  # by the beginning of a version, when it came out, in years
     serving: ServingDefaults | None = None  # where it serves
+    parallel: Parallelism = EVERY_AXIS  # where it trains
 
 
 def runs_on(stack: Stack, chip: Chip) -> bool:
     """Whether a stack has software for a chip."""
     return chip.family in stack.families and (not stack.vendors or chip.vendor in stack.vendors)
+
+
+def where(stack: Stack) -> str:
+    """The chips a stack runs on, in words: ``gpu chips of nvidia``."""
+    chips = " and ".join(f"{family} chips" for family in stack.families)
+    return f"{chips} of {' and '.join(stack.vendors)}" if stack.vendors else chips
+
+
+def parallelism(table: Mapping[str, Any]) -> Parallelism:
+    """A `Parallelism` from [stack.parallel] of stacks.toml."""
+    return Parallelism(
+        frozenset(table["axes"]), tuple(table["zero"]), table.get("zero_pp", 3), table["source"], table["date"]
+    )
 
 
 def stack_from_table(table: Mapping[str, Any]) -> Stack:
@@ -65,4 +113,5 @@ def stack_from_table(table: Mapping[str, Any]) -> Stack:
         bench=table.get("bench", ""),
         releases=cited_table(table.get("releases")),
         serving=serving_defaults(table["serving"]) if "serving" in table else None,
+        parallel=parallelism(table["parallel"]) if "parallel" in table else EVERY_AXIS,
     )

@@ -20,6 +20,7 @@ from chipwise.cli.options import (
     EdgeOpt,
     EvidenceOpt,
     Flags,
+    HeadroomOpt,
     LaunchForOpt,
     LaunchOpt,
     OutFile,
@@ -57,6 +58,7 @@ def compare(
     deadline: DeadlineOpt = None,
     budget: BudgetOpt = None,
     by: ByOpt = None,
+    headroom: HeadroomOpt = None,
     edge: EdgeOpt = False,
     power: PowerOpt = None,
     scenario: ScenarioOpt = None,
@@ -94,8 +96,17 @@ def compare(
     if plot is not None:
         plots.ready(plot)
     if edge:
-        data_center = {"chips": chips, "deadline": deadline, "budget": budget, "launch": launch, **flags, **offers}
-        data_center |= {"front": front or None, "plot": plot}
+        data_center = {
+            "chips": chips,
+            "deadline": deadline,
+            "budget": budget,
+            "headroom": headroom,
+            "launch": launch,
+            "front": front or None,
+            "plot": plot,
+            **flags,
+            **offers,
+        }
         data_center.pop("precision", None)
         for name, value in data_center.items():
             if value is not None:
@@ -116,6 +127,7 @@ def compare(
             deadline=deadline,
             budget=budget,
             by=by,
+            headroom=headroom,
             evidence=evidence,
             knowledge=known,
             progress=shown,

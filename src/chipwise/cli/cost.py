@@ -16,6 +16,7 @@ from chipwise.cli.options import (
     Flags,
     FrameworkOpt,
     FullOpt,
+    HeadroomOpt,
     OutFile,
     PriceFlags,
     SetOpt,
@@ -51,6 +52,7 @@ def cost(
         str | None, option("--deadline", "TIME", "The fewest chips that finish within it: 12h, 30d.")
     ] = None,
     budget: BudgetOpt = None,
+    headroom: HeadroomOpt = None,
     pricing: Annotated[
         str | None,
         option(
@@ -117,6 +119,7 @@ def cost(
             chips=chips,
             deadline=deadline,
             budget=budget,
+            headroom=headroom,
             pricing=pricing,
             offer=offer,
             cloud=offers["cloud"],

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from chipwise.cli.completion import complete_chips
 from chipwise.cli.declare import option
-from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJsonCsv, WorkloadArg, with_workload_flags
+from chipwise.cli.options import NO_FLAGS, Flags, HeadroomOpt, OutFile, TableJsonCsv, WorkloadArg, with_workload_flags
 from chipwise.verbs import defaults
 
 EXAMPLES = """\b
@@ -22,6 +22,7 @@ def layouts(
     workload: WorkloadArg,
     on: Annotated[str, option("--on", "CHIPS", "Chips and how many: h100:512, v5e:8x8, v5p-128.", complete_chips)],
     top: Annotated[int, option("--top", "N", "Layouts to show.", min=1, max=1000)] = defaults.LAYOUTS,
+    headroom: HeadroomOpt = None,
     flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -34,4 +35,4 @@ def layouts(
     from chipwise.present.output import show
     from chipwise.workload.read import read_workload
 
-    show(api.layouts(read_workload(workload, flags), on, top=top), output, out)
+    show(api.layouts(read_workload(workload, flags), on, top=top, headroom=headroom), output, out)

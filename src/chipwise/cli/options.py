@@ -86,6 +86,10 @@ ByOpt = Annotated[
         one_of("cost", "time", "energy", "latency", "price"),
     ),
 ]
+HeadroomOpt = Annotated[
+    str | None,
+    option("--headroom", "PERCENT", "Of a training run: memory that layouts leave free on each chip. Default: 5."),
+]
 EdgeOpt = Annotated[
     bool, typer.Option("--edge", help="Edge devices instead of data-center chips; models by their MLPerf names.")
 ]

@@ -13,6 +13,7 @@ from chipwise.cli.options import (
     NO_PRICE_FLAGS,
     EvidenceOpt,
     Flags,
+    HeadroomOpt,
     LaunchForOpt,
     LaunchOpt,
     OutFile,
@@ -43,6 +44,7 @@ def predict(
     layout: Annotated[
         str | None, option("--layout", "AXES", "How the work is split: fsdp=128 or tp=8,pp=4,mbs=1. Default: the best.")
     ] = None,
+    headroom: HeadroomOpt = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how the number comes about.")] = False,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
@@ -68,7 +70,9 @@ def predict(
     known = Knowledge.default(**offers)
     work = read_workload(workload, flags)
     with stages(f"compiling for {on}") as stage:
-        prediction = api.predict(work, on, layout=layout, evidence=evidence, knowledge=known, stage=stage)
+        prediction = api.predict(
+            work, on, layout=layout, headroom=headroom, evidence=evidence, knowledge=known, stage=stage
+        )
     if explain and output == "table":
         emit(prediction.explanation(), out)
     else:

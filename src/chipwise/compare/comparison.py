@@ -190,6 +190,10 @@ def comparer_of(
         return TrainingComparer.of(workload, terms, knowledge, change)
     if change is not None:
         raise InputError("evidence", "compiled", "modelled: services are simulated, not compiled")
+    if terms.headroom is not None:
+        raise InputError(
+            "headroom", f"{terms.headroom * 100:g}", "a training run: a server's stack takes its own share"
+        )
     return ServingComparer.of(workload, terms, knowledge)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from chipwise.catalog import Accelerators, Chip, load, parse
 from chipwise.errors import InputError
+from chipwise.layout.headroom import read_headroom
 from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration, parse_money
 
 OBJECTIVES = ("cost", "time", "energy")
@@ -27,6 +28,7 @@ class Terms:
     chips: int | None = None
     deadline_s: float | None = None
     budget_usd: float | None = None
+    headroom: float | None = None  # of a training run: the share of a chip's memory that stays free; None: the default
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -45,13 +47,14 @@ class Terms:
         chips: str | int | None = None,
         deadline: str | float | None = None,
         budget: str | float | None = None,
+        headroom: str | float | None = None,
     ) -> Terms:
         """Terms as people write them: 64 chips, a deadline of ``30d``, a budget of ``2M``.
 
         Ranked by cost, by time within a budget that has no deadline beside it, where `by` doesn't say otherwise.
 
         >>> Terms.read(budget="2M")
-        Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0)
+        Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0, headroom=None)
         """
         if by is not None and by not in OBJECTIVES:
             raise InputError("by", by, f"one of {', '.join(OBJECTIVES)}")
@@ -63,6 +66,7 @@ class Terms:
             count,
             parse_duration(deadline, "deadline") if isinstance(deadline, str) else deadline,
             parse_money(budget, "budget") if isinstance(budget, str) else budget,
+            None if headroom is None else read_headroom(headroom),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog import Accelerators
+from chipwise.catalog.stacks import EVERY_AXIS, Parallelism
 from chipwise.errors import NoLayout
 from chipwise.layout.grid import Grid, join
 from chipwise.layout.splits import (
@@ -57,36 +58,41 @@ class _Block:
     inside: int  # replicas that share the state in one fast domain, 0: none
     vpp: NDArray[np.float64]
     micro_batch: NDArray[np.float64]
+    parallel: Parallelism
 
     @property
     def states(self) -> States:
-        if self.inside:
-            return HYBRID
-        return SHARED if self.split.dp * self.split.cp > 1 else ALONE
+        if self.split.dp * self.split.cp == 1:
+            return ALONE
+        stages = self.parallel.stages(self.split.pp)
+        return tuple(state for state in (HYBRID if self.inside else SHARED) if state[0] in stages)
 
 
-def enumerate_layouts(model: Model, train: Train, acc: Accelerators) -> Enumeration:
-    """All legal layouts of a training run on these chips, or a refusal that says why there are none."""
+def enumerate_layouts(model: Model, train: Train, acc: Accelerators, parallel: Parallelism = EVERY_AXIS) -> Enumeration:
+    """All layouts of a training run on these chips that its dimensions and its stack allow.
+
+    A refusal says why there are none.
+    """
     wide = domain(acc)
     refused: dict[str, int] = {}
     legal: list[Split] = []
     for split in candidates(model, acc):
-        why = refusal(split, model, train, wide)
+        why = refusal(split, model, train, wide, parallel)
         if why:
             refused[why] = refused.get(why, 0) + 1
         else:
             legal.append(split)
     if not legal:
-        raise _no_layout(model, train, acc, wide)
+        raise _no_layout(model, train, acc, wide, parallel)
     modes = range(len(RECOMPUTE)) if train.recompute == "auto" else [RECOMPUTE.index(train.recompute)]
     blocks: dict[States, list[_Block]] = {}
     inner_rows: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     for split in legal:
         shape = (split.pp, split.dp)
         if shape not in inner_rows:
-            inner_rows[shape] = _rows(model, train, *shape)
+            inner_rows[shape] = _rows(model, train, split, parallel)
         for inner in (False, True) if _placement_matters(split, acc, wide) else (False,):
-            block = _Block(split, inner, shard_inside(split, wide, inner), *inner_rows[shape])
+            block = _Block(split, inner, shard_inside(split, wide, inner), *inner_rows[shape], parallel)
             blocks.setdefault(block.states, []).append(block)
     grids = [
         _grid(chunk, states, list(modes))
@@ -96,10 +102,13 @@ def enumerate_layouts(model: Model, train: Train, acc: Accelerators) -> Enumerat
     return Enumeration(tuple(grids), len(legal), dict(sorted(refused.items(), key=lambda x: -x[1])))
 
 
-def _rows(model: Model, train: Train, pp: int, dp: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _rows(
+    model: Model, train: Train, split: Split, parallel: Parallelism
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Interleaving and micro-batch of every row; interleaving needs whole rounds of micro-batches."""
+    pp, dp = split.pp, split.dp
     sizes = np.array(micro_batches(model, train, dp), float)
-    pieces = np.array(interleavings(model, pp), float)
+    pieces = np.array(interleavings(model, pp, parallel), float)
     vpp, mbs = np.repeat(pieces, len(sizes)), np.tile(sizes, len(pieces))
     whole = (vpp == 1) | (np.mod(train.global_batch / (dp * mbs), pp) == 0)
     return vpp[whole], mbs[whole]
@@ -165,10 +174,11 @@ def _grid(blocks: Sequence[_Block], states: States, modes: list[int]) -> Grid:
     return Grid(layouts, (len(states), len(modes), int(lengths.sum())), starts)
 
 
-def _no_layout(model: Model, train: Train, acc: Accelerators, wide: int) -> NoLayout:
+def _no_layout(model: Model, train: Train, acc: Accelerators, wide: int, parallel: Parallelism) -> NoLayout:
     """The refusal of a batch that no legal split divides, with the nearest batches one does."""
     batch = train.global_batch
-    sizes = sorted({s.dp for s in candidates(model, acc) if s.ep == 1 and _only_batch(s, model, train, wide)})
+    splits = (split for split in candidates(model, acc) if split.ep == 1)
+    sizes = sorted({s.dp for s in splits if refusal(s, model, train, wide, parallel).startswith("global batch")})
     below = max((batch // dp * dp for dp in sizes), default=0)
     above = min((-(-batch // dp) * dp for dp in sizes), default=0)
     near = " or ".join(f"{n:,}" for n in dict.fromkeys((below, above)) if n)
@@ -176,7 +186,3 @@ def _no_layout(model: Model, train: Train, acc: Accelerators, wide: int) -> NoLa
     more = f" and {len(sizes) - 3} more" if len(sizes) > 3 else ""
     unlock = f"the nearest global batch that works is {near}"
     return NoLayout(f"no split of {acc} divides the batch: {shown}{more}", unlock)
-
-
-def _only_batch(split: Split, model: Model, train: Train, wide: int) -> bool:
-    return refusal(split, model, train, wide).startswith("global batch")

@@ -1,4 +1,7 @@
-"""Step time and memory of every layout of a grid, through the functions of `predict`, part by part."""
+"""Step time and memory of every layout of a grid, through the functions of `predict`, part by part.
+
+Times are those that are answered: with what measurements and published steps near each layout say.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,16 @@ def evaluate(work: Setup, grid: Grid) -> tuple[Array, Array]:
     states, modes, total = grid.shape
     parts = work.components(grid.layouts)
     seconds, need = np.empty(grid.shape), np.empty(grid.shape)
+    wires = None if work.measured is None else np.empty(grid.shape)
     step = max(1, PART // (states * modes))
     for first in range(0, total, step):
         last = min(first + step, total)
-        seconds[..., first:last] = work.schedule(_part(parts, first, last, total)).total
+        times = work.schedule(_part(parts, first, last, total))
+        seconds[..., first:last] = times.total
+        if wires is not None:
+            wires[..., first:last] = times.collectives
         need[..., first:last] = work.memory(grid.part(first, last)).total
-    return seconds, need
+    return work.corrected(grid.layouts, seconds, wires), need
 
 
 def memory_need(work: Setup, grid: Grid) -> Array:

@@ -48,6 +48,25 @@ class Grid:
             }
         )
 
+    def take(self, indices: NDArray[np.intp]) -> Layouts:
+        """Some layouts written out, by their indices in the written-out order."""
+        z, r, i = np.unravel_index(indices, self.shape)
+        x = self.layouts
+        return Layouts(
+            x.dp[i],
+            x.pp[i],
+            x.vpp[i],
+            x.zero[z, 0, 0],
+            np.broadcast_to(x.shard, (self.shape[0], 1, self.shape[2]))[z, 0, i],
+            x.recompute[r, 0],
+            x.pipe_inner[i],
+            x.key[i],
+            x.key_micro_batch,
+            x.key_tp,
+            x.key_cp,
+            x.key_ep,
+        )
+
     def at(self, index: int) -> Layout:
         """One layout, by its index in the written-out order."""
         z, r, i = (int(x) for x in np.unravel_index(index, self.shape))

@@ -8,19 +8,33 @@ import numpy as np
 
 from chipwise.catalog import Accelerators, Stack
 from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.stacks import AXES, Parallelism
 from chipwise.errors import NoLayout
+from chipwise.layout.headroom import HEADROOM, allocatable, required
+from chipwise.layout.search import TIE
+from chipwise.layout.simplicity import intricacy, simplest
 from chipwise.layout.splits import CP_MIN_TOKENS, Split, micro_batches, refusal
 from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts, parse_layout
-from chipwise.predict.model.memory import RESERVE
-from chipwise.predict.setup import set_up
+from chipwise.predict.setup import set_up, stack_of
 from chipwise.workload.model import Workload
 
 
-def read_layout(text: str, work: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None) -> Layout:
-    """The layout that `text` names; a micro-batch and recomputation not named are the fastest that fit."""
+def read_layout(
+    text: str,
+    work: Workload,
+    acc: Accelerators,
+    calibration: Calibration,
+    stack: Stack | None,
+    headroom: float = HEADROOM,
+) -> Layout:
+    """The layout that `text` names; a micro-batch and recomputation not named are the best that fit.
+
+    Where none leaves the headroom free, those that fit without it count.
+    """
+    stack = stack_of(work, acc.chip, stack)
     m, t = work.model, work.train
     given = parse_layout(text, acc.count, t.global_batch, m.layers, m.heads)
-    _legal(given, work, acc, text)
+    _legal(given, work, acc, text, stack)
     named = {part.partition("=")[0].lower() for part in text.replace(",", " ").split()}
     sizes = [given.micro_batch] if named & {"mbs", "mb", "micro_batch"} else micro_batches(m, t, given.dp)
     if "recompute" in named:
@@ -28,25 +42,49 @@ def read_layout(text: str, work: Workload, acc: Accelerators, calibration: Calib
     else:
         modes = RECOMPUTE if t.recompute == "auto" else (t.recompute,)
     options = [replace(given, micro_batch=float(size), recompute=mode) for size in sizes for mode in modes]
-    return _best(options, work, acc, calibration, stack)
+    return _best(options, work, acc, calibration, stack, headroom)
 
 
 def _best(
-    options: list[Layout], work: Workload, acc: Accelerators, calibration: Calibration, stack: Stack | None
+    options: list[Layout],
+    work: Workload,
+    acc: Accelerators,
+    calibration: Calibration,
+    stack: Stack,
+    headroom: float,
 ) -> Layout:
-    """The fastest that fits; the smallest where none does."""
+    """The best by the rule of the search, with the headroom or else without; the smallest where none fits."""
     place, layouts = set_up(work, acc, calibration, stack), Layouts.of(options)
     need = np.broadcast_to(place.memory(layouts).total, len(options))
-    seconds = np.broadcast_to(place.schedule(place.components(layouts)).total, len(options))
-    fits = need <= acc.chip.usable_bytes * (1 - RESERVE)
-    if not fits.any():
-        return options[int(np.argmin(need))]
-    return options[int(np.argmin(np.where(fits, seconds, np.inf)))]
+    seconds = np.broadcast_to(place.schedule(place.components(layouts)).total, len(options)) * place.factors(options)
+    most = allocatable(acc.chip)
+    for limit in (most - required(acc.chip, headroom), most):
+        fits = np.flatnonzero(need <= limit)
+        if len(fits):
+            close = fits[seconds[fits] <= seconds[fits].min() * (1 + TIE)]
+            simple = close[simplest(intricacy(layouts.take(close)))]
+            return options[int(simple[np.argmin(seconds[simple])])]
+    return options[int(np.argmin(need))]
 
 
-def _legal(layout: Layout, work: Workload, acc: Accelerators, text: str) -> None:
-    """Refuse a split that the model's dimensions don't allow."""
+def _legal(layout: Layout, work: Workload, acc: Accelerators, text: str, stack: Stack) -> None:
+    """Refuse a split that the model's dimensions don't allow, or an axis that the stack doesn't have."""
+    if lacking := _lacking(layout, stack.parallel):
+        raise NoLayout(
+            f"layout {text}: {stack.name} has no {lacking}; it has {stack.parallel.in_words()}",
+            "another stack may: --stack",
+        )
     split = Split(layout.dp, layout.tp, layout.pp, layout.cp, layout.ep)
     why = refusal(split, work.model, work.train, acc.count)
     if why and f"fewer than {CP_MIN_TOKENS}" not in why:  # a bound of the search, not of the model
         raise NoLayout(f"layout {text}: {why}", f"see `chipwise layouts WORKLOAD --on {acc}`")
+
+
+def _lacking(layout: Layout, parallel: Parallelism) -> str:
+    """The first axis of a layout that a stack doesn't have; "" where it has all."""
+    for axis in AXES:
+        if getattr(layout, axis) > 1 and axis not in parallel.axes:
+            return axis
+    if layout.zero not in parallel.zero:
+        return f"ZeRO stage {layout.zero}"
+    return "" if layout.zero in parallel.stages(layout.pp) else f"ZeRO stage {layout.zero} with pp"

@@ -10,22 +10,24 @@ from numpy.typing import NDArray
 
 from chipwise.catalog import Accelerators, Chip, Stack, load, parse
 from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.stacks import AXES
 from chipwise.errors import DoesNotFit, InputError, NoLayout
 from chipwise.layout.enumerate import Enumeration, enumerate_layouts
 from chipwise.layout.evaluate import evaluate, memory_need
 from chipwise.layout.front import pareto, sieve
 from chipwise.layout.grid import Grid
+from chipwise.layout.headroom import HEADROOM, allocatable, in_words, required
+from chipwise.layout.simplicity import intricacy, simplest
 from chipwise.predict.model.layouts import Layout
 from chipwise.predict.model.memory import RESERVE
-from chipwise.predict.setup import Setup, set_up
+from chipwise.predict.setup import Setup, set_up, stack_of
 from chipwise.units import format_bytes, rounded
 from chipwise.workload.model import Workload
 
 Array = NDArray[np.float64]
 
 MOST_CHIPS = 65_536
-LEADERS = 10  # layouts, best by the formulas, of which the corrected times decide
-TIE = 0.01  # layouts this close are equal: the simplest is the best
+TIE = 0.01  # layouts this close to the fastest are equal: the simplest is the best
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,11 @@ class TimedLayout:
 class SearchResult:
     """What a search found. `top` holds the best of each split and way to keep the weights, best first."""
 
-    best: TimedLayout
+    best: TimedLayout  # the simplest of those within `TIE` of the fastest
     top: tuple[TimedLayout, ...]
     front: tuple[TimedLayout, ...]  # nothing else is both faster and smaller; fastest first
-    limit: float  # bytes a chip has for the work
+    limit: float  # bytes a layout may take of a chip
+    required: float  # bytes beyond them that have to stay free
     evaluated: int
     too_large: int  # layouts that need more
     least_bytes: float  # of the layout that needs least
@@ -52,8 +55,8 @@ class SearchResult:
     refused: Mapping[str, int]  # splits by the reason they are not legal
 
     def headroom(self, timed: TimedLayout) -> float:
-        """Bytes a layout leaves free."""
-        return self.limit - timed.bytes
+        """Bytes a layout leaves free beside the runtime's reserve."""
+        return self.limit + self.required - timed.bytes
 
 
 def search(
@@ -62,21 +65,33 @@ def search(
     calibration: Calibration,
     stack: Stack | None = None,
     top: int = 10,
+    headroom: float = HEADROOM,
     reserve: float = RESERVE,
 ) -> SearchResult:
-    """Time every legal layout and keep the best that fit; a typed refusal where none does."""
-    legal = enumerate_layouts(workload.model, workload.train, acc)
+    """Time every layout that the workload and its stack allow, keep the best that fit; a typed refusal where none does.
+
+    A layout fits that leaves a share `headroom` of the chip's memory free, and the reserve of the runtime.
+    """
+    stack = stack_of(workload, acc.chip, stack)
+    legal = enumerate_layouts(workload.model, workload.train, acc, stack.parallel)
     work = set_up(workload, acc, calibration, stack)
-    result = search_in(work, legal, acc.chip.usable_bytes * (1 - reserve), top)
+    free = required(acc.chip, headroom)
+    result = search_in(work, legal, allocatable(acc.chip, reserve) - free, top, free)
     if isinstance(result, SearchResult):
         return result
-    raise _does_not_fit(workload, acc, calibration, stack, result, reserve)
+    raise _does_not_fit(workload, acc, calibration, stack, result, (headroom, reserve))
 
 
-def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> SearchResult | TimedLayout:
-    """The search over layouts already enumerated; where nothing fits, the layout that needs least."""
+def search_in(
+    work: Setup, legal: Enumeration, limit: float, top: int = 10, free: float = 0.0
+) -> SearchResult | TimedLayout:
+    """The search over layouts already enumerated; where none takes at most `limit` bytes, the one that needs least.
+
+    The best is the simplest of all layouts within `TIE` of the fastest. `free` bytes have to stay free beyond `limit`.
+    """
     leaders: list[TimedLayout] = []
     fronts: list[TimedLayout] = []
+    ties = Ties()
     too_large, least = 0, TimedLayout(Layout(), np.inf, np.inf)
     for grid in legal.grids:
         seconds, need = evaluate(work, grid)
@@ -90,19 +105,18 @@ def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> S
             continue
         fronts += [_timed(grid, seconds, need, i) for i in _front(seconds, need, limit)]
         np.putmask(seconds, ~fits, np.inf)
+        ties.add(grid, seconds, need)
         leaders += [_timed(grid, seconds, need, i) for i in _leaders(grid, seconds, need, top)]
     if not leaders:
         return least
     leaders.sort(key=_order)
-    shown = sorted(_corrected(work, leaders[: max(top, LEADERS)]), key=_order)
-    close = [f for f in shown if f.seconds <= shown[0].seconds * (1 + TIE)]
-    best = min(close, key=lambda f: (_parts(f.layout), rounded(f.seconds)))
-    front = _corrected(work, [fronts[i] for i in _on_front(fronts)])
+    best = ties.best()
     return SearchResult(
         best,
-        tuple([best, *(f for f in shown if f is not best)][:top]),
-        tuple(front[i] for i in _on_front(front)),
+        tuple([best, *(f for f in leaders if _kind(f.layout) != _kind(best.layout))][:top]),
+        tuple(fronts[i] for i in _on_front(fronts)),
         limit,
+        free,
         len(legal),
         too_large,
         least.bytes,
@@ -111,10 +125,31 @@ def search_in(work: Setup, legal: Enumeration, limit: float, top: int = 10) -> S
     )
 
 
-def _corrected(work: Setup, timed: list[TimedLayout]) -> list[TimedLayout]:
-    """Times as they are answered: corrected by published steps near each layout."""
-    factors = work.factors([t.layout for t in timed])
-    return [replace(t, seconds=t.seconds * float(factor)) for t, factor in zip(timed, factors, strict=True)]
+class Ties:
+    """The layouts within `TIE` of the fastest, grid after grid."""
+
+    def __init__(self) -> None:
+        self.fastest = np.inf
+        self.near: list[tuple[Grid, NDArray[np.intp], Array, Array]] = []
+
+    def add(self, grid: Grid, seconds: Array, need: Array) -> None:
+        """Take in a grid; layouts that don't fit take infinitely long."""
+        self.fastest = min(self.fastest, float(seconds.min()))
+        close = np.flatnonzero(seconds <= self.fastest * (1 + TIE))
+        self.near.append((grid, close, seconds.ravel()[close], need.ravel()[close]))
+
+    def best(self) -> TimedLayout:
+        """The simplest; of those equally simple the fastest, then the smallest."""
+        rows, timed = [], []
+        for grid, indices, seconds, need in self.near:
+            tied = seconds <= self.fastest * (1 + TIE)
+            if not tied.any():
+                continue
+            rows.append(intricacy(grid.take(indices[tied])))
+            timed += [(grid, *layout) for layout in zip(indices[tied], seconds[tied], need[tied], strict=True)]
+        few = [timed[i] for i in simplest(np.concatenate(rows))]
+        options = [TimedLayout(grid.at(int(i)), float(seconds), float(need)) for grid, i, seconds, need in few]
+        return min(options, key=_order)
 
 
 def _order(f: TimedLayout) -> tuple[float, float]:
@@ -127,9 +162,9 @@ def _on_front(timed: list[TimedLayout]) -> list[int]:
     return [int(i) for i in pareto(keys[:, 0], keys[:, 1])]
 
 
-def _parts(x: Layout) -> tuple[int, ...]:
-    """How intricate a layout is: pipelines before context, tensor and expert axes, then sharding."""
-    return (x.pp > 1) + (x.cp > 1) + (x.tp > 1) + (x.ep > 1), x.pp, x.cp, x.tp, x.ep, x.zero
+def _kind(x: Layout) -> tuple[int, ...]:
+    """What a row of `top` is the best of: the split, and how weights are kept."""
+    return x.tp, x.pp, x.cp, x.ep, x.shard if x.zero == 3 else 0
 
 
 def _timed(grid: Grid, seconds: Array, need: Array, index: int) -> TimedLayout:
@@ -164,15 +199,21 @@ def _leaders(grid: Grid, seconds: Array, need: Array, top: int) -> Iterator[int]
 
 
 def smallest_that_holds(
-    workload: Workload, chip: Chip, calibration: Calibration, stack: Stack | None = None, reserve: float = RESERVE
+    workload: Workload,
+    chip: Chip,
+    calibration: Calibration,
+    stack: Stack | None = None,
+    headroom: float = HEADROOM,
+    reserve: float = RESERVE,
 ) -> Accelerators | None:
     """The smallest slice or cluster of a chip, by doubling, on which some layout fits; None up to 65,536."""
-    limit, chips = chip.usable_bytes * (1 - reserve), 1
+    limit, chips = allocatable(chip, reserve) - required(chip, headroom), 1
+    stack = stack_of(workload, chip, stack)
     while chips <= MOST_CHIPS:
         acc = _so_many(chip, chips)
         chips *= 2
         try:
-            legal = enumerate_layouts(workload.model, workload.train, acc) if acc else None
+            legal = enumerate_layouts(workload.model, workload.train, acc, stack.parallel) if acc else None
         except NoLayout:
             continue
         if acc is None or legal is None:
@@ -197,16 +238,23 @@ def _does_not_fit(
     workload: Workload,
     acc: Accelerators,
     calibration: Calibration,
-    stack: Stack | None,
+    stack: Stack,
     least: TimedLayout,
-    reserve: float,
+    shares: tuple[float, float],
 ) -> DoesNotFit:
-    limit = acc.chip.usable_bytes * (1 - reserve)
-    holds = smallest_that_holds(workload, acc.chip, calibration, stack, reserve)
+    headroom, reserve = shares
+    most = allocatable(acc.chip, reserve)
+    limit = max(most - required(acc.chip, headroom), 0.0)
+    only_headroom = least.bytes <= most
+    free = f" with {in_words(headroom)} free" if only_headroom else ""
     reason = (
-        f"{workload.name} does not fit on {acc}: the smallest layout ({least.layout}) needs "
+        f"{workload.name} does not fit on {acc}{free}: the smallest layout ({least.layout}) needs "
         f"{format_bytes(least.bytes)} a chip, {format_bytes(limit)} are free for it"
+        + ("; `--headroom 0` would do" if only_headroom else "")
     )
-    if holds is None:
-        return DoesNotFit(reason, f"no slice of {acc.chip.id} up to {MOST_CHIPS:,} chips holds it")
-    return DoesNotFit(reason, f"by doubling, the smallest that holds it is {holds}")
+    holds = smallest_that_holds(workload, acc.chip, calibration, stack, headroom, reserve)
+    if holds is not None:
+        return DoesNotFit(reason, f"by doubling, the smallest that holds it is {holds}")
+    lacks = ", ".join(axis for axis in AXES if axis not in stack.parallel.axes)
+    with_stack = f" with {stack.name}, which has no {lacks}" if lacks else ""
+    return DoesNotFit(reason, f"no slice of {acc.chip.id} up to {MOST_CHIPS:,} chips holds it{with_stack}")

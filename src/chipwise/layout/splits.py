@@ -8,6 +8,7 @@ from functools import lru_cache
 from math import gcd, prod
 
 from chipwise.catalog import Accelerators
+from chipwise.catalog.stacks import EVERY_AXIS, Parallelism
 from chipwise.workload.model import Model, Train
 
 # Bounds of the search: choices that keep the space to what people run, not limits of any chip or stack.
@@ -66,9 +67,9 @@ def micro_batches(model: Model, train: Train, dp: int) -> tuple[int, ...]:
     return tuple(d for d in divisors(train.global_batch // dp) if d <= most)
 
 
-def interleavings(model: Model, pp: int) -> tuple[int, ...]:
+def interleavings(model: Model, pp: int, parallel: Parallelism = EVERY_AXIS) -> tuple[int, ...]:
     """Model pieces a stage may be cut into."""
-    return divisors(pipeline_slots(model, pp) // pp) if pp > 1 else (1,)
+    return divisors(pipeline_slots(model, pp) // pp) if pp > 1 and "vpp" in parallel.axes else (1,)
 
 
 def shard_inside(split: Split, wide: int, inner: bool) -> int:
@@ -95,7 +96,7 @@ def candidates(model: Model, acc: Accelerators) -> Iterator[Split]:
                     yield Split(n // (tp * cp * pp), tp, pp, cp, ep)
 
 
-def refusal(split: Split, model: Model, train: Train, wide: int) -> str:
+def refusal(split: Split, model: Model, train: Train, wide: int, parallel: Parallelism = EVERY_AXIS) -> str:
     """Why a split is not legal, in words; empty where it is."""
     tp, pp, cp, ep = split.tp, split.pp, split.cp, split.ep
     e = model.experts
@@ -105,6 +106,8 @@ def refusal(split: Split, model: Model, train: Train, wide: int) -> str:
         return f"pipeline and context axes are for decoders, not for a {model.family}"
     if e is None and ep > 1:
         return "ep needs a mixture of experts"
+    if lacking := [name for name in ("tp", "pp", "cp", "ep") if getattr(split, name) > 1 and name not in parallel.axes]:
+        return f"the stack has no {lacking[0]}"
     if tp > DOMAINS_TP * wide and tp > 1:
         return f"tp reaches over more than {DOMAINS_TP} fast domains of {wide} chips"
     if model.heads and model.heads % tp:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from chipwise.catalog import Accelerators
+from chipwise.layout.headroom import HEADROOM
+from chipwise.layout.headroom import in_words as headroom_in_words
 from chipwise.layout.search import SearchResult, TimedLayout
 from chipwise.layout.splits import in_words, most_frequent
 from chipwise.present.blocks import Block, Text, section
@@ -24,10 +26,11 @@ class LayoutSearch(Result):
     workload: Workload
     accelerators: Accelerators
     result: SearchResult
+    headroom: float = HEADROOM  # the share of a chip's memory that stays free
 
     @property
     def best(self) -> TimedLayout:
-        """The fastest that fits."""
+        """The simplest within 1 % of the fastest that fits."""
         return self.result.best
 
     @property
@@ -73,6 +76,7 @@ class LayoutSearch(Result):
             "top": [record(self.columns, f) for f in r.top],
             "front": [record(self.columns, f) for f in r.front],
             "limit_bytes": r.limit,
+            "required_headroom_bytes": r.required,
             "evaluated": r.evaluated,
             "too_large": r.too_large,
             "least_bytes": r.least_bytes,
@@ -90,7 +94,8 @@ class LayoutSearch(Result):
         r = self.result
         fit = (
             f"{plural(r.evaluated, 'layout')} of {plural(r.splits, 'split')} evaluated; "
-            f"{r.evaluated - r.too_large:,} fit in {format_bytes(r.limit)}"
+            f"{r.evaluated - r.too_large:,} fit in {format_bytes(r.limit)}, which "
+            f"leaves {headroom_in_words(self.headroom)} free"
         )
         large = (
             f"{plural(r.too_large, 'layout')} too large for the memory (the smallest of all needs "

@@ -178,6 +178,7 @@ def assumptions(
             ]
         ),
         f"calibration of {calibration.training.date} on {calibration.training.rows:,} published rows",
+        *uncalibrated_in_words(stack, calibration),
         *measured_in_words(workload, acc, stack, calibration),
         "energy: chips only; servers, cooling and the network come on top",
     ]
@@ -193,6 +194,14 @@ def assumptions(
     if workload.model.experts:
         said.append("experts: tokens spread evenly, none dropped")
     return tuple(said)
+
+
+def uncalibrated_in_words(stack: Stack, calibration: Calibration) -> list[str]:
+    """That no published step was run with a stack, so that it is taken to be as the chip's other software."""
+    effects = calibration.training.step
+    if not effects or any(f"stack:{stack.id}" in table for table in effects.values()):
+        return []
+    return [f"{stack.name}: no published step of it is known; efficiency as calibrated for its family of chips"]
 
 
 def measured_in_words(workload: Workload, acc: Accelerators, stack: Stack, calibration: Calibration) -> list[str]:

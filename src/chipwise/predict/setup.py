@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,9 +15,9 @@ from chipwise.ops.operations import OpTable
 from chipwise.ops.table import build
 from chipwise.predict.learn.bench_match import BenchMatch, Finder, finder
 from chipwise.predict.learn.gp import Array
-from chipwise.predict.learn.step_residuals import step_factors
+from chipwise.predict.learn.step_residuals import StepFactors
 from chipwise.predict.model.components import Components, ExecutionTarget, components
-from chipwise.predict.model.layouts import Layout, Layouts
+from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts
 from chipwise.predict.model.memory import MemoryUse, memory
 from chipwise.predict.model.schedule import COLLECTIVES, Breakdown, StepCoefficients, schedule
 from chipwise.predict.model.training import TrainCosts, costs
@@ -43,7 +43,7 @@ class Setup:
     costs: TrainCosts
     global_batch: float
     coefficients: StepCoefficients
-    published: Callable[[Sequence[Layout]], Array]  # factors by published steps near layouts
+    published: StepFactors  # by published steps near layouts
     measured: Finder | None = None  # what was measured of the chip itself, where it is to be used
 
     def components(self, layouts: Layouts) -> Components:
@@ -84,6 +84,27 @@ class Setup:
             out.append(Correction(float(factor), None, refused))
         return out
 
+    def corrected(self, layouts: Layouts, seconds: Array, wires: Array | None = None) -> Array:
+        """The formulas' steps of a product of layouts times their factors, as `corrections` has them one by one.
+
+        `wires` are the seconds of collectives among them, where the chip was measured.
+        """
+        chips = int(layouts.dp[0] * layouts.pp[0] * layouts.tp[0] * layouts.cp[0])
+        least = self.math_seconds(chips)
+        factors = self.published.over(layouts)
+        out = seconds if factors is None else seconds * factors
+        out = np.where(out < least, np.maximum(seconds, least), out)
+        if self.measured is None or wires is None:
+            return np.asarray(out)
+        sizes, index = np.unique(layouts.key_micro_batch, return_inverse=True)
+        matches = [
+            [self.measured(Layout(micro_batch=float(size), recompute=RECOMPUTE[int(mode)])) for size in sizes]
+            for mode in layouts.recompute.ravel()
+        ]
+        factor = np.array([[np.nan if match is None else match.factor for match in row] for row in matches])
+        measured = seconds + (factor[:, index[layouts.key]] - 1) * (seconds - wires)
+        return np.where(measured >= least, measured, out)  # false where nothing was measured
+
     def math_seconds(self, chips: int) -> float:
         """The model's FLOPs of one step at the dense peak of the training precision."""
         return self.model_flops * self.global_batch / (chips * self.target.low.peak)
@@ -117,7 +138,7 @@ def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stac
         costs(train, workload.model),
         float(train.global_batch),
         step_coefficients(calibration.training.step, names),
-        partial(step_factors, calibration, workload, acc, stack, stack.release),
+        StepFactors(calibration, workload, acc, stack, stack.release),
     )
     if not calibration.bench.used:
         return made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from chipwise.layout.enumerate import enumerate_layouts
 from chipwise.layout.search import SearchResult, search_in
 from chipwise.ops.table import build
 from chipwise.predict.estimate import Estimate, step_estimate
-from chipwise.predict.learn.step_residuals import step_factors
+from chipwise.predict.learn.step_residuals import StepFactors
 from chipwise.predict.model.layouts import Layout, Layouts
 from chipwise.predict.model.schedule import schedule
 from chipwise.predict.model.training import costs
@@ -39,7 +38,7 @@ def bench_of(row: TrainingRow, calibration: Calibration) -> Setup:
         spent,
         float(w.train.global_batch),
         effects,
-        partial(step_factors, calibration, w, acc, row.stack, row.release),
+        StepFactors(calibration, w, acc, row.stack, row.release),
     )
 
 
@@ -74,7 +73,7 @@ def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[E
         if c.training.kernels is not calibrations[0].training.kernels:
             parts = bench_of(row, c).components(Layouts.of([layout]))
         times = schedule(parts, step_coefficients(c.training.step, _labels(row)))
-        factor = float(step_factors(c, row.workload, acc, row.stack, row.release, [layout])[0])
+        factor = float(StepFactors(c, row.workload, acc, row.stack, row.release)([layout])[0])
         seconds = max(float(times.total[0]) * factor, bound)  # no calibration beats physics
         out.append(step_estimate(seconds, bound, row.chip, row.workload, row.stack, c))
     return out

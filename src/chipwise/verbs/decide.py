@@ -27,13 +27,15 @@ def predict(
     on: str,
     *,
     layout: str | None = None,
+    headroom: str | float | None = None,
     evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     stage: Stage | None = None,
 ) -> PricedPrediction:
     """Predict a training run on one set of chips: step, MFU, memory, time, energy and cost, with 90 % intervals.
 
-    The best `layout` is searched where none is named. `evidence` is ``modelled``, ``compiled`` by the vendor's
+    The best `layout` is searched where none is named; it leaves `headroom` percent (default: 5) of each chip's memory
+    free. `evidence` is ``modelled``, ``compiled`` by the vendor's
     compiler, or ``auto``: compiled where that was done before.
 
     >>> from chipwise import load
@@ -44,26 +46,36 @@ def predict(
     from chipwise.catalog import parse
     from chipwise.compare.training.predict import predict_training
 
-    return predict_training(training_workload(workload), parse(on), layout, evidence, knowledge, stage)
+    return predict_training(training_workload(workload), parse(on), layout, evidence, knowledge, stage, headroom)
 
 
 def layouts(
-    workload: WorkloadLike, on: str, *, top: int = defaults.LAYOUTS, knowledge: Knowledge | None = None
+    workload: WorkloadLike,
+    on: str,
+    *,
+    top: int = defaults.LAYOUTS,
+    headroom: str | float | None = None,
+    knowledge: Knowledge | None = None,
 ) -> LayoutSearch:
-    """Search every legal way to split a training run over chips.
+    """Search every way to split a training run over chips that the model and its stack allow.
+
+    The best is the simplest within 1 % of the fastest that leaves `headroom` percent (default: 5) of each chip's memory
+    free.
 
     >>> from chipwise import load
     >>> search = layouts(load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192), on="v5p:64")
-    >>> search.best.seconds <= search.result.top[-1].seconds
+    >>> search.best.seconds <= 1.01 * search.result.front[0].seconds
     True
     """
     from chipwise.catalog import parse
     from chipwise.layout import search
+    from chipwise.layout.headroom import read_headroom
     from chipwise.layout.view import LayoutSearch
     from chipwise.predict.setup import named_stack
 
     work, acc = training_workload(workload), parse(on)
-    return LayoutSearch(work, acc, search(work, acc, knowledge_of(knowledge).calibration, named_stack(work), top))
+    share, calibration = read_headroom(headroom), knowledge_of(knowledge).calibration
+    return LayoutSearch(work, acc, search(work, acc, calibration, named_stack(work), top, share), share)
 
 
 def compare(
@@ -74,6 +86,7 @@ def compare(
     deadline: str | float | None = None,
     budget: str | float | None = None,
     by: str | None = None,
+    headroom: str | float | None = None,
     evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
@@ -82,8 +95,9 @@ def compare(
     """Compare chips on a workload of either kind, and say what to pick, why, and what would flip it.
 
     `on` names chips with or without counts (default: the whole catalog); `chips`, a `deadline` and a `budget` limit
-    how many are taken, together if several are given; `by` ranks by ``cost`` (default), ``time`` or ``energy``; with
-    `front` the answer has cost against time over the counts of the best three chips of a training run.
+    how many are taken, together if several are given; `by` ranks by ``cost`` (default), ``time`` or ``energy``. Layouts
+    of a training run leave `headroom` percent (default: 5) of each chip's memory free; with `front` the answer has cost
+    against time over the counts of the best three chips.
 
     >>> from chipwise import load
     >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
@@ -100,7 +114,7 @@ def compare(
     known_evidence(evidence)
     known = knowledge_of(knowledge)
     change = better_evidence(evidence, known.calibration)
-    terms = Terms.read(by, chips, deadline, budget)
+    terms = Terms.read(by, chips, deadline, budget, headroom)
     work = any_workload(workload)
     if front and not isinstance(work, Workload):
         raise InputError("front", work.name, "a training run: a service is sized by its SLO")
@@ -140,6 +154,7 @@ def cost(
     chips: str | int | None = None,
     deadline: str | float | None = None,
     budget: str | float | None = None,
+    headroom: str | float | None = None,
     pricing: str | None = None,
     offer: str | None = None,
     cloud: str | Sequence[str] | None = None,
@@ -162,7 +177,8 @@ def cost(
 ) -> Costs:
     """Bill a workload of either kind by every pricing model, with the p10–p90 range of each.
 
-    `on`, `chips`, `deadline` and `budget` are those of `compare`. `pricing` names pricing models (``"spot,3y"``),
+    `on`, `chips`, `deadline`, `budget` and `headroom` are those of `compare`. `pricing` names pricing models
+    (``"spot,3y"``),
     `offer`, `cloud` and `region` whose prices count; `utilization` is the share of committed or owned hours that is
     used, `years` how long servers are owned, `site` where they stand, with its `energy_price` in USD/kWh and its `pue`.
     `framework`, `custom_kernels`, `now_on` and `check` describe the program whose migration effort `runs` share.
@@ -194,7 +210,7 @@ def cost(
         draws,
         read_pricing(pricing),
     )
-    terms, change = Terms.read("cost", chips, deadline, budget), better_evidence(evidence, known.calibration)
+    terms, change = Terms.read("cost", chips, deadline, budget, headroom), better_evidence(evidence, known.calibration)
     return cost_of(any_workload(workload), candidates(on) or [], assumptions, terms, progress, change)
 
 
@@ -245,6 +261,7 @@ def report(
     deadline: str | float | None = None,
     budget: str | float | None = None,
     by: str | None = None,
+    headroom: str | float | None = None,
     utilization: float | None = None,
     years: float | None = None,
     site: str | None = None,
@@ -277,7 +294,7 @@ def report(
     known_evidence(evidence)
     known = knowledge_of(knowledge)
     if isinstance(workload, str | Path) and is_demand(workload):
-        compared = {"on": on, "chips": chips, "deadline": deadline, "budget": budget, "by": by}
+        compared = {"on": on, "chips": chips, "deadline": deadline, "budget": budget, "by": by, "headroom": headroom}
         billed = {"utilization": utilization, "years": years, "site": site, "framework": framework}
         refuse_beside_demand({**compared, **billed, "evidence": None if evidence == defaults.EVIDENCE else evidence})
         options = PlanOptions(time_limit=seconds_of(time_limit or defaults.TIME_LIMIT, "time_limit"))
@@ -287,5 +304,5 @@ def report(
     used = read_utilization(known.economics, utilization)
     program = Program.read(framework)
     assumptions = CostAssumptions(own_site(site), known, defaults.YEARS if years is None else years, used, program)
-    terms = Terms.read(by, chips, deadline, budget)
+    terms = Terms.read(by, chips, deadline, budget, headroom)
     return report_workload(any_workload(workload), candidates(on), terms, assumptions, evidence, progress)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from chipwise.catalog import Accelerators, Chip, Stack
+from chipwise.catalog.stacks import runs_on, where
 from chipwise.compare.decision import DecisionSummary, Flip, Refused
 from chipwise.compare.terms import DEFAULT_CHIPS, Candidate, Terms, at_least, ladder
 from chipwise.compare.training.counts import Bounds, Counts, broken
@@ -13,10 +14,11 @@ from chipwise.compare.training.counts import tried as try_counts
 from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.knowledge import Knowledge
-from chipwise.layout import RESERVE, Enumeration, SearchResult, TimedLayout, enumerate_layouts, search, search_in
+from chipwise.layout import HEADROOM, Enumeration, SearchResult, TimedLayout, enumerate_layouts, search, search_in
+from chipwise.layout.headroom import allocatable, required
 from chipwise.layout.splits import domain
 from chipwise.predict.prediction import Prediction, predict
-from chipwise.predict.setup import named_stack, set_up
+from chipwise.predict.setup import named_stack, set_up, stack_of
 from chipwise.prices import quote, supply
 from chipwise.workload.model import Workload
 
@@ -46,11 +48,17 @@ class TrainingComparer:
         """The chips asked for by count, if any."""
         return candidate.fixed
 
+    @property
+    def headroom(self) -> float:
+        """The share of a chip's memory that a layout leaves free."""
+        return HEADROOM if self.terms.headroom is None else self.terms.headroom
+
     def row(self, acc: Accelerators) -> TrainingRow:
         """The best layout on these chips, timed and priced; a `Refusal` where there is none."""
         work = set_up(self.workload, acc, self.knowledge.calibration, self.stack)
         legal = self._legal(acc)
-        found = search_in(work, legal, acc.chip.usable_bytes * (1 - RESERVE))
+        free = required(acc.chip, self.headroom)
+        found = search_in(work, legal, allocatable(acc.chip) - free, free=free)
         if isinstance(found, TimedLayout):
             raise DoesNotFit(f"no layout fits on {acc}")  # `why` finds out what would
         return self.priced(
@@ -85,9 +93,10 @@ class TrainingComparer:
     def _legal(self, acc: Accelerators) -> Enumeration:
         """The legal layouts, which depend on how many chips lie in which domains and not on their speed."""
         w = self.workload
-        key = (w.model, w.train, acc.count, acc.shape, domain(acc))
+        parallel = stack_of(w, acc.chip, self.stack).parallel
+        key = (w.model, w.train, acc.count, acc.shape, domain(acc), parallel)
         if key not in self.legal:
-            self.legal[key] = enumerate_layouts(w.model, w.train, acc)
+            self.legal[key] = enumerate_layouts(w.model, w.train, acc, parallel)
         return self.legal[key]
 
     def evaluate(self, candidate: Candidate) -> TrainingRow | Refused:
@@ -98,10 +107,9 @@ class TrainingComparer:
     def modelled(self, candidate: Candidate, fewest: bool = False) -> TrainingRow | Refused:
         """The row of a candidate by the model alone; with `fewest` of the fewest chips within the limits."""
         chip, stack = candidate.chip, self.stack
-        if stack is not None and chip.family not in stack.families:
-            runs = " and ".join(f"{f} chips" for f in stack.families)
+        if stack is not None and not runs_on(stack, chip):
             return Refused(
-                chip, candidate.fixed, "stack", f"{stack.name} does not run on {chip.id}", f"it runs on {runs}"
+                chip, candidate.fixed, "stack", f"{stack.name} does not run on {chip.id}", f"it runs on {where(stack)}"
             )
         counts = self.counts(candidate)
         if len(counts) == 1 and not self.terms.limited:
@@ -181,7 +189,7 @@ class TrainingComparer:
         """The refusal in full: where memory is short, with the smallest slice that holds the work."""
         if isinstance(refusal, DoesNotFit):
             try:
-                search(self.workload, acc, self.knowledge.calibration, self.stack)
+                search(self.workload, acc, self.knowledge.calibration, self.stack, headroom=self.headroom)
             except Refusal as full:
                 refusal = full
         assert isinstance(refusal, Refusal)

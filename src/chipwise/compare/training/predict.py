@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from chipwise.catalog import Accelerators
+from chipwise.catalog.stacks import runs_on, where
 from chipwise.compare.terms import Terms
 from chipwise.compare.training.comparer import TrainingComparer
 from chipwise.compare.training.row import TrainingRow
@@ -14,7 +15,9 @@ from chipwise.compiled.evidence import Stage, known_evidence, with_evidence
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.knowledge import Knowledge
 from chipwise.launch.launch import Launch, launch, section_of
-from chipwise.layout import search
+from chipwise.layout import HEADROOM, search
+from chipwise.layout.headroom import allocatable, required
+from chipwise.layout.headroom import in_words as headroom_in_words
 from chipwise.layout.named import read_layout
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.model.layouts import Layout
@@ -34,6 +37,7 @@ class PricedPrediction(Result):
     VERB: ClassVar[str] = "predict"
     row: TrainingRow
     knowledge: Knowledge
+    headroom: float = HEADROOM  # the share of a chip's memory that should stay free
 
     @property
     def prediction(self) -> Prediction:
@@ -104,6 +108,7 @@ class PricedPrediction(Result):
 
         return [
             *summary(self.prediction, self.ondemand, self.spot),
+            *self._short_of_headroom(),
             *self._own_prices(),
             *section_of(launchable(self.row)),
         ]
@@ -120,6 +125,23 @@ class PricedPrediction(Result):
 
         return [*explanation(self.prediction, self.knowledge.calibration), *self.blocks()[1:]]
 
+    @property
+    def headroom_bytes(self) -> float:
+        """Of a chip, free beside the runtime's reserve."""
+        return allocatable(self.accelerators.chip) - self.memory["total"]
+
+    def _short_of_headroom(self) -> list[Block]:
+        """That a layout named leaves less free than it should."""
+        if self.headroom_bytes >= required(self.accelerators.chip, self.headroom):
+            return []
+        share = max(self.headroom_bytes, 0.0) / self.accelerators.chip.usable_bytes
+        return [
+            Text(
+                f"  {self.layout} leaves {format_bytes(max(self.headroom_bytes, 0.0))} of a chip free, "
+                f"{share * 100:.1f} %: less than the headroom of {headroom_in_words(self.headroom)}"
+            )
+        ]
+
     def _own_prices(self) -> list[Block]:
         used = [quote.price if quote else None for quote in (self.ondemand, self.spot)]
         return [Text(f"  {line}") for line in custom_prices_in_words(self.knowledge.prices, used)]
@@ -132,19 +154,18 @@ def predict_training(
     evidence: str = "modelled",
     knowledge: Knowledge | None = None,
     stage: Stage | None = None,
+    headroom: str | float | None = None,
 ) -> PricedPrediction:
     """Predict a training run by the layout named, or by the best one; a `Refusal` where it can't run."""
     known = knowledge or Knowledge()
     known_evidence(evidence)
-    comparer = TrainingComparer.of(workload, Terms(), known)
+    comparer = TrainingComparer.of(workload, Terms.read(headroom=headroom), known)
+    free = comparer.headroom
     calibration, stack = known.calibration, comparer.stack
-    if stack is not None and acc.chip.family not in stack.families:
-        raise Refusal(
-            f"{stack.name} does not run on {acc.chip.id}",
-            f"it runs on {' and '.join(f'{f} chips' for f in stack.families)}",
-        )
-    searched = search(workload, acc, calibration, stack) if layout is None else None
-    split = searched.best.layout if searched else read_layout(layout or "", workload, acc, calibration, stack)
+    if stack is not None and not runs_on(stack, acc.chip):
+        raise Refusal(f"{stack.name} does not run on {acc.chip.id}", f"it runs on {where(stack)}")
+    searched = search(workload, acc, calibration, stack, headroom=free) if layout is None else None
+    split = searched.best.layout if searched else read_layout(layout or "", workload, acc, calibration, stack, free)
     prediction = predict_layout(workload, acc, split, calibration, stack)
     if searched is None and not prediction.fits:
         raise DoesNotFit(
@@ -153,4 +174,4 @@ def predict_training(
             f"see `chipwise layouts WORKLOAD --on {acc}`",
         )
     prediction = with_evidence(prediction, evidence, calibration, stage)
-    return PricedPrediction(comparer.priced(acc, searched, prediction), known)
+    return PricedPrediction(comparer.priced(acc, searched, prediction), known, free)

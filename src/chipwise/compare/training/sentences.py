@@ -10,6 +10,7 @@ from chipwise.compare.terms import Terms
 from chipwise.compare.training.comparer import TrainingComparer
 from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
+from chipwise.layout.headroom import in_words as headroom_in_words
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import lora_in_words
 from chipwise.prices import fabric_in_words, prices_in_words, why_no_price
@@ -158,6 +159,7 @@ def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: 
         "many are free is not known; storage, network, support and discounts come on top (see chipwise cost)",
         spot_in_words(rows, lambda row: row.accelerators),
         f"precision {t.precision}, {t.optimizer} with {t.state_precision} state",
+        f"layouts leave {headroom_in_words(comparer.headroom)} of each chip free",
         *lora_in_words(comparer.workload),
         f"calibration of {calibration.date} on {calibration.rows:,} published rows",
     ]

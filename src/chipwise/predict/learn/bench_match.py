@@ -67,12 +67,15 @@ def finder(bench: Bench, workload: Workload, acc: Accelerators, stack: Stack, fo
     calibration = bench_at(bench, acc.chip.id, stack.bench) if stack.bench else None
     if calibration is None:
         return None
-    matches: dict[tuple[float, str], BenchMatch | None] = {}
+    matches: dict[tuple[float, bool, bool], BenchMatch | None] = {}
 
     def find(layout: Layout) -> BenchMatch | None:
-        key = (layout.micro_batch, layout.recompute)
+        near = counterpart(workload, layout, stack.compiled)
+        if near is None:
+            return None
+        key = (layout.micro_batch, near.point.remat, near.same)
         if key not in matches:
-            matches[key] = _match(counterpart(workload, layout, stack.compiled), acc.chip, calibration, formula)
+            matches[key] = _match(near, acc.chip, calibration, formula)
         match = matches[key]
         whole = layout.chips == 1 and workload.train.global_batch == layout.micro_batch
         return match if match is None or whole else replace(match, exact=False)
@@ -80,9 +83,7 @@ def finder(bench: Bench, workload: Workload, acc: Accelerators, stack: Stack, fo
     return find
 
 
-def _match(near: Counterpart | None, chip: Chip, bench: BenchCalibration, formula: Formula) -> BenchMatch | None:
-    if near is None:
-        return None
+def _match(near: Counterpart, chip: Chip, bench: BenchCalibration, formula: Formula) -> BenchMatch | None:
     alone = Layout(micro_batch=near.point.sizes["b"], recompute="full" if near.point.remat else "none")
     seconds = formula(near.workload, alone)
     try:

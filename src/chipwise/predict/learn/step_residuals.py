@@ -1,12 +1,13 @@
 """What the step model still misses, from published steps: a smooth factor, 1 far away from them.
 
-A Gaussian process over sizes and names. It leaves the ranking of layouts to the formulas: it corrects the answer that
-is shown.
+A Gaussian process over sizes and names. Its covariance is a product over sizes, so that the factors of all layouts of
+a search come from one small matrix product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log2
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.learn.gp import Array, Points, Prior, Rbf
-from chipwise.predict.model.layouts import RECOMPUTE, Layout
+from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts
 from chipwise.predict.site import RELEASE, architecture
 from chipwise.workload.model import Workload
 
@@ -23,6 +24,21 @@ from chipwise.workload.model import Workload
 NAME_PENALTY = (2.0, 0.7, 1.2, 0.6, 2.0, 2.0, 2.0)  # stack, chip, design, precision, experts, LoRA, family
 # Standard deviation and largest value of the correction, as logarithms
 PRIOR = Prior(Rbf(penalties=NAME_PENALTY), amplitude=0.2, limit=0.5)
+SIZES = (
+    "d_model",
+    "layers",
+    "sequence",
+    "micro_batch",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "chips",
+    "release",
+    "head_dim",
+    "recompute",
+    "zero",
+)
 
 
 def step_sizes(workload: Workload, chips: int, layout: Layout, release: float) -> list[float]:
@@ -78,3 +94,48 @@ def step_factors(
     sizes = np.array([step_sizes(workload, acc.count, layout, release) for layout in layouts])
     wanted = Points(sizes, np.array([step_names(workload, acc.chip, stack)]))
     return np.asarray(np.exp(PRIOR.mean_at(wanted, Points(known.sizes, known.names), known.weights)))
+
+
+@dataclass(frozen=True, slots=True)
+class StepFactors:
+    """The factors on the steps of a workload at a place, for single layouts or for a product of them."""
+
+    calibration: Calibration
+    workload: Workload
+    accelerators: Accelerators
+    stack: Stack | None
+    release: float
+
+    def __call__(self, layouts: Sequence[Layout]) -> Array:
+        """The factor of each layout."""
+        return step_factors(self.calibration, self.workload, self.accelerators, self.stack, self.release, layouts)
+
+    def over(self, layouts: Layouts) -> Array | None:
+        """The factors of layouts that broadcast to (states, recomputations, rows), shaped so; None where all are 1."""
+        known = self.calibration.training.step_residuals
+        if known is None:
+            return None
+        base = np.array(step_sizes(self.workload, self.accelerators.count, Layout(), self.release))
+        names = np.array(step_names(self.workload, self.accelerators.chip, self.stack))
+        penalty = (np.asarray(known.names) != names) @ np.array(NAME_PENALTY)
+        varied = [SIZES.index(name) for name in ("micro_batch", "tp", "pp", "cp", "ep", "recompute", "zero")]
+        apart = np.delete(known.sizes - base, varied, axis=1)
+        weights = PRIOR.amplitude**2 * known.weights * np.exp(-0.5 * (apart**2).sum(axis=1) - penalty)
+
+        def near(size: str, values: Array) -> Array:
+            """The factor of the covariance that a size gives, (value, published step)."""
+            column = known.sizes[:, SIZES.index(size)]
+            distinct, index = np.unique(np.round(values, 3), return_inverse=True)
+            return np.asarray(np.exp(-0.5 * (distinct[:, None] - column[None, :]) ** 2)[index])
+
+        x = layouts
+        keys = weights * near("micro_batch", np.log2(np.maximum(x.key_micro_batch, 0.1)) / 1.5)
+        keys *= near("tp", np.log2(x.key_tp)) * near("cp", np.log2(x.key_cp)) * near("ep", np.log2(x.key_ep) / 1.5)
+        pps, pp_index = np.unique(x.pp, return_inverse=True)
+        zeros, zero_index = np.unique(x.zero.ravel(), return_inverse=True)
+        rest = near("zero", zeros / 1.5)[:, None, None] * near("recompute", x.recompute.ravel().astype(float))[:, None]
+        rest = rest * near("pp", np.log2(pps))
+        mean = np.clip(rest.reshape(-1, len(weights)) @ keys.T, -PRIOR.limit, PRIOR.limit)
+        factors = np.exp(mean).reshape(*rest.shape[:-1], len(keys))
+        flat = factors[zero_index].reshape(len(zero_index), rest.shape[1], -1)
+        return np.asarray(np.take(flat, pp_index * len(keys) + x.key, axis=2))

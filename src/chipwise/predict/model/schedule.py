@@ -63,6 +63,11 @@ class Breakdown:
     fixed: Array
     hidden: Array  # collectives hidden behind compute (not part of the total)
 
+    @property
+    def collectives(self) -> Array:
+        """Of `total`, what travels between chips and is exposed."""
+        return np.asarray(sum(getattr(self, name) for name in COLLECTIVES))
+
 
 OFFLOAD_OVERLAP = 0.95  # copies to the host run on engines of their own
 

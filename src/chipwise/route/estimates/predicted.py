@@ -11,6 +11,7 @@ from typing import Any
 from chipwise.catalog import Accelerators, load
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.economics import Economics, economics
+from chipwise.catalog.stacks import runs_on, where
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal
 from chipwise.knowledge import Knowledge
@@ -108,13 +109,10 @@ class Predictor:
     def _trained(self, workload: Workload, acc: Accelerators, variant: Variant) -> Prediction:
         """The best layout, or that of the variant where it fits."""
         stack = named_stack(workload)
-        if stack is not None and acc.chip.family not in stack.families:
-            raise Refusal(
-                f"{stack.name} does not run on {acc.chip.id}",
-                f"it runs on {' and '.join(f'{family} chips' for family in stack.families)}",
-            )
+        if stack is not None and not runs_on(stack, acc.chip):
+            raise Refusal(f"{stack.name} does not run on {acc.chip.id}", f"it runs on {where(stack)}")
         if not variant.layout:
-            best = search(workload, acc, self.calibration, stack, top=1).best.layout
+            best = search(workload, acc, self.calibration, stack).best.layout
             return predict(workload, acc, best, self.calibration, stack)
         try:
             layout = read_layout(variant.layout, workload, acc, self.calibration, stack)
