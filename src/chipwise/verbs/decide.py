@@ -152,7 +152,7 @@ def cost(
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
 ) -> Costs:
-    """Bill a workload of either kind by every pricing model, with the p10–p90 range of each.
+    """Estimate what a workload of either kind costs under each pricing model, with the p10–p90 range of each.
 
     `on`, `chips`, `deadline` and `budget` are those of `compare`. `pricing` names pricing models (``"spot,3y"``),
     `offer`, `cloud` and `region` whose prices count; `utilization` is the share of committed or owned hours that is
