@@ -144,12 +144,12 @@ class UnitMissing(InputError):
     """A bare number where a duration of any size may be meant.
 
     >>> str(UnitMissing("deadline", "3"))
-    'deadline: 3 what? Give a unit, such as 3s, 3h or 3d'
+    'deadline: 3 what? Give a unit, such as 3h or 3d'
     """
 
-    def __init__(self, field: str, value: str) -> None:
+    def __init__(self, field: str, value: str, units: tuple[str, str] = ("h", "d")) -> None:
         number = value.strip()
-        super().__init__(field, number, f"a unit, such as {number}s, {number}h or {number}d")
+        super().__init__(field, number, "a unit, such as " + " or ".join(f"{number}{unit}" for unit in units))
 
     def _line(self) -> str:
         return f"{self.field}: {self.value} what? Give {self.accepted}"

@@ -58,7 +58,7 @@ def parse_duration_with_unit(value: object, field: str = "duration") -> float:
     >>> parse_duration_with_unit("3", "deadline")
     Traceback (most recent call last):
     ...
-    chipwise.errors.UnitMissing: deadline: 3 what? Give a unit, such as 3s, 3h or 3d
+    chipwise.errors.UnitMissing: deadline: 3 what? Give a unit, such as 3h or 3d
     """
     seconds = parse_duration(value, field)
     if isinstance(value, str) and not re.search(r"[a-z]\s*$", value, re.IGNORECASE):

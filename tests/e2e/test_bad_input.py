@@ -110,7 +110,7 @@ CASES = {
                 "3",
             ],
         ),
-        "--deadline: 3 what? Give a unit, such as 3s, 3h or 3d",
+        "--deadline: 3 what? Give a unit, such as 3h or 3d",
     ),
     "an SLO of no unit": (
         (
@@ -129,7 +129,7 @@ CASES = {
                 "h100",
             ],
         ),
-        "--ttft: 1 what? Give a unit",
+        "--ttft: 1 what? Give a unit, such as 1s or 1ms",
     ),
     "several SLOs, one of no unit": (
         (

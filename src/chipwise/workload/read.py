@@ -144,7 +144,7 @@ def _check_units(overrides: Mapping[str, Any]) -> None:
         given = overrides[SERVING[flag]]
         for text in given.values() if isinstance(given, dict) else () if given is None else (given,):
             if BARE.fullmatch(text):
-                raise UnitMissing(flag, text)
+                raise UnitMissing(flag, text, ("s", "ms"))
 
 
 def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:
