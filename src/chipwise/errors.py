@@ -6,6 +6,7 @@
     ├── InputError                the user's input: names the field, the value, what is accepted
     │   ├── UnknownName           a chip, model or key we don't know, with the nearest names
     │   ├── Conflict              two things that can't be combined
+    │   ├── UnitMissing           a bare number where a duration is meant
     │   ├── MissingInput          things that have to be given, all in one line
     │   └── BrokenFile            a file that is empty, too large or not what it claims
     │       └── NoSuchFile        a file that is missing
@@ -44,6 +45,10 @@ class InputError(ChipwiseError):
 
     >>> str(InputError("train.global_batch", -3, "a whole number of at least 1"))
     'train.global_batch: -3 is not accepted; expected a whole number of at least 1'
+    >>> str(InputError("train.sequence", NOTHING, "a whole number"))
+    'train.sequence: missing; expected a whole number'
+    >>> str(InputError("serve.denoise_steps", 50, "nothing: diffusion models denoise, llama-3.1-8b does not"))
+    "serve.denoise_steps: can't be given (50): diffusion models denoise, llama-3.1-8b does not"
     """
 
     def __init__(self, field: str, value: object, accepted: str) -> None:
@@ -73,6 +78,11 @@ class InputError(ChipwiseError):
         return changed
 
     def _line(self) -> str:
+        if self.value is NOTHING or self.value == str(NOTHING):
+            return f"{self.field}: missing; expected {self.accepted}"
+        without, _, why = self.accepted.partition(": ")
+        if without == str(NOTHING):
+            return f"{self.field}: can't be given ({self._shown()}): {why}"
         return f"{self.field}: {self._shown()} is not accepted; expected {self.accepted}"
 
     def _shown(self) -> str:
@@ -85,10 +95,15 @@ class UnknownName(InputError):
     """A name we don't know; suggests the nearest ones.
 
     >>> str(UnknownName("chip", "h10", ["h100", "h200", "v5e"]))
-    "chip: 'h10' is not accepted; expected a known name (did you mean h100, h200?)"
+    "chip: unknown name 'h10' (did you mean h100, h200?)"
+    >>> str(UnknownName("train.batch", "batch", ["global_batch", "sequence"], what="key"))
+    "train.batch: unknown key 'batch' (did you mean global_batch?)"
     """
 
-    def __init__(self, field: str, value: str, known: Iterable[str], hint: str = "") -> None:
+    what = "name"
+
+    def __init__(self, field: str, value: str, known: Iterable[str], hint: str = "", what: str = "name") -> None:
+        self.what = what
         names = sorted(set(known))
         near = difflib.get_close_matches(value.lower(), names, n=3, cutoff=0.5)
         if near:
@@ -98,6 +113,12 @@ class UnknownName(InputError):
         else:
             accepted = f"a known name{hint}"
         super().__init__(field, value, accepted)
+
+    def _line(self) -> str:
+        # a name is looked up in a list: the line says it is not on it, and what is
+        rest = self.accepted.removeprefix("a known name")
+        rest = f"; expected {rest}" if rest == self.accepted else rest
+        return f"{self.field}: unknown {self.what} {self._shown()}{rest}"
 
 
 class Conflict(InputError):
@@ -117,6 +138,21 @@ class Conflict(InputError):
 
     def _line(self) -> str:
         return f"can't combine {self.field} with {self.other}" + (f": {self.why}" if self.why else "")
+
+
+class UnitMissing(InputError):
+    """A bare number where a duration of any size may be meant.
+
+    >>> str(UnitMissing("deadline", "3"))
+    'deadline: 3 what? Give a unit, such as 3h or 3d'
+    """
+
+    def __init__(self, field: str, value: str, units: tuple[str, str] = ("h", "d")) -> None:
+        number = value.strip()
+        super().__init__(field, number, "a unit, such as " + " or ".join(f"{number}{unit}" for unit in units))
+
+    def _line(self) -> str:
+        return f"{self.field}: {self.value} what? Give {self.accepted}"
 
 
 class MissingInput(InputError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from chipwise.errors import InputError
+from chipwise.errors import InputError, UnitMissing
 
 KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
@@ -48,6 +48,22 @@ def parse_duration(value: object, field: str = "duration") -> float:
     (2592000.0, 43200.0, 90.0, 1209600.0)
     """
     return _number(value, field, _ACCEPTED_DURATION, _SECONDS)
+
+
+def parse_duration_with_unit(value: object, field: str = "duration") -> float:
+    """Seconds from a duration that people type: text must say its unit, a number of a program's is seconds.
+
+    >>> parse_duration_with_unit("3d"), parse_duration_with_unit(3.0)
+    (259200.0, 3.0)
+    >>> parse_duration_with_unit("3", "deadline")
+    Traceback (most recent call last):
+    ...
+    chipwise.errors.UnitMissing: deadline: 3 what? Give a unit, such as 3h or 3d
+    """
+    seconds = parse_duration(value, field)
+    if isinstance(value, str) and not re.search(r"[a-z]\s*$", value, re.IGNORECASE):
+        raise UnitMissing(field, value)
+    return seconds
 
 
 def parse_money(value: object, field: str = "money") -> float:

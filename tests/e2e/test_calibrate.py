@@ -198,8 +198,8 @@ def test_no_row_held_out_taught_the_calibration(held_out):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        ((), "--on: nothing is not accepted; expected the chip that the flat rows are of, such as h200"),
-        (("--on", "h20"), "'h20' is not accepted; expected a known name"),
+        ((), "--on: missing; expected the chip that the flat rows are of, such as h200"),
+        (("--on", "h20"), "unknown name 'h20'"),
         (("--on", "a100-80gb"), "a100-80gb was never measured"),
         (
             ("--on", "a100-80gb"),

@@ -200,7 +200,7 @@ def other_kind(raw: dict[str, Any]) -> None:
             no_quota,
             "candidates[0].quota: 0 is not accepted; expected at least 8 chips, one unit: v5e is the only chip that search",
         ),
-        (no_price, "offers[0].usd_chip_hour: nothing is not accepted"),
+        (no_price, "offers[0].usd_chip_hour: missing"),
         (below_zero, "offers[0].usd_chip_hour: -2 is not accepted; expected a price of more than 0"),
         (in_euros, "offers[0].currency: 'EUR' is not accepted; expected USD, or a rate for it"),
         (overlap, "existing[1]: 'c from 2030-02 to beyond' is not accepted"),

@@ -109,7 +109,7 @@ BAD = {
     "an unknown preset": (("char-transfomer",), "did you mean char-transformer"),
     "an unknown framework": (("digits-cnn", "--framework", "tf"), "torch or jax"),
     "the wrong framework": ((TINY, "--framework", "torch"), "which defines model()"),
-    "a file that isn't there": (("nowhere.py",), "a Python file that exists"),
+    "a file that isn't there": (("nowhere.py",), "no such file"),
     "a file of another kind": (("README.md",), "a Python file"),
     "one seed": ((TINY, "--seeds", "1"), "--seeds: 1"),
     "too few steps": ((TINY, "--steps", "9"), "--steps: 9"),

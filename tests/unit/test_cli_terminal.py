@@ -147,3 +147,15 @@ def test_collectives_are_named_by_the_zero_stage(zero):
 def test_only_long_runs_are_called_long():
     assert "long run" in " ".join(metrics_that_matter(load_workload(overrides=WORK)))
     assert "long run" not in " ".join(metrics_that_matter(load_workload(overrides={**WORK, "tokens": "1B"})))
+
+
+@pytest.mark.parametrize("more", [{"COLUMNS": "80"}, {}])
+def test_a_pipe_is_folded_to_the_width_that_is_asked_for_and_to_none_else(more):
+    env = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
+    command = [sys.executable, "-m", "chipwise", "chips"]
+    width = ["--width", "80"] if not more else []
+    wide = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    folded = subprocess.run(
+        [*command[:3], *width, *command[3:]], env=env | more, capture_output=True, text=True, check=True
+    ).stdout
+    assert max(map(len, wide.splitlines())) > 80 >= max(map(len, folded.splitlines()))

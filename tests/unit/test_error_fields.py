@@ -63,8 +63,8 @@ CASES = {
     "prices": (
         lambda: cw.prices("h100", cloud="gpc"),
         ["prices", "--on", "h100", "--cloud", "gpc"],
-        "cloud: 'gpc' is not accepted",
-        "--cloud: 'gpc' is not accepted",
+        "cloud: unknown name 'gpc'",
+        "--cloud: unknown name 'gpc'",
     ),
     "simulate": (
         lambda: cw.simulate(DAY, POOLS, weights=["cost"]),
@@ -111,8 +111,8 @@ CASES = {
     "rows without their chip": (
         lambda: cw.validate(FLAT),
         ["validate", "--rows", FLAT],
-        "on: nothing is not accepted; expected the chip",
-        "--on: nothing is not accepted; expected the chip",
+        "on: missing; expected the chip",
+        "--on: missing; expected the chip",
     ),
     "a file": (
         lambda: cw.validate("nowhere.csv"),
@@ -129,8 +129,8 @@ CASES = {
     "a stack": (
         lambda: cw.load("llama-3.1-8b", **RUN, stack="megatorn"),
         ["predict", *TRAIN, "--on", "h100:8", "--stack", "megatorn"],
-        "stack: 'megatorn' is not accepted",
-        "--stack: 'megatorn' is not accepted",
+        "stack: unknown name 'megatorn'",
+        "--stack: unknown name 'megatorn'",
     ),
     "a model that no flag names": (
         lambda: cw.load("llamba", **RUN),

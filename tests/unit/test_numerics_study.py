@@ -7,9 +7,10 @@ import pytest
 from chipwise.errors import InputError
 from chipwise.numerics.compare import INCONCLUSIVE, SAFE, UNSAFE, cause, compared, margins
 from chipwise.numerics.optimizers import Optimizer, read
+from chipwise.numerics.programs import calling, load
 from chipwise.numerics.recipes import RECIPES, LossScale, chosen
 from chipwise.numerics.runs import Count, Run
-from chipwise.numerics.study import verdict
+from chipwise.numerics.study import basis, verdict
 
 BY_NAME = {recipe.name: recipe for recipe in RECIPES}
 STEPS = 50
@@ -117,3 +118,46 @@ def test_an_optimizer_that_cannot_be_used_is_refused(given):
 
 def test_fp32_is_always_the_reference():
     assert [recipe.name for recipe in chosen("fp8, FP16")] == ["fp32", "fp16", "fp16+static", "fp16+dynamic", "fp8"]
+
+
+NOISY = runs("fp32", [1.0, 2.0, 3.0, 1.5, 2.5])
+
+
+def test_a_loss_beyond_the_margin_and_within_the_spread_of_seeds_is_not_decided():
+    m = margins(NOISY, 0.02)
+    assert m.asked < 0.4 < m.final
+    made = runs("bf16", [run.final + shift for run, shift in zip(NOISY, [0.4, 0.41, 0.39, 0.4, 0.4], strict=True)])
+    row = compared(BY_NAME["bf16"], made, NOISY, m, False)
+    assert row.status == INCONCLUSIVE and row.noisy and "fp32's own seeds spread by" in row.why
+    said = verdict([row])
+    assert said.status == "not decided: the seeds spread more than the margin"
+    near = runs("bf16", [run.final + 0.001 for run in NOISY])
+    assert compared(BY_NAME["bf16"], near, NOISY, m, False).status == SAFE
+
+
+def test_a_safe_verdict_names_its_margin_and_few_steps():
+    row = against("bf16", [0.01, -0.01, 0.0, 0.02, 0.0])
+    assert verdict([row], rests_on=basis(MARGINS, 5, 100)).words == "within a margin of 2.0% of fp32's loss"
+    assert "only 40 steps of 3 seeds: train longer" in verdict([row], rests_on=basis(MARGINS, 3, 40)).words
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("def model(key): return None", "expected model(): a PyTorch program defines model()"),
+        ("def init(): return {}", "a JAX program init(seed), loss(params, batch) and batches(seed)"),
+    ],
+)
+def test_a_function_of_other_arguments_is_the_programs_own_mistake(lines, said, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(f"{lines}\ndef loss(m, b): return 0.0\ndef batches(seed): return []\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        load(str(path))
+    assert said in str(caught.value)
+
+
+def test_whatever_a_program_raises_is_its_own(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def model(): pass\ndef loss(m, b): pass\ndef batches(seed): return []\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"code that runs .AttributeError"), calling(load(str(path))):
+        raise AttributeError("'NoneType' object has no attribute 'backward'")

@@ -67,7 +67,7 @@ def test_the_price_is_cost_over_hours_whatever_the_lines(tmp_path):
 def test_standard_dynamic_and_committed_are_the_three_kinds_of_terms(tmp_path):
     path = bill(tmp_path, row(44, 1), row(20, 1, PricingCategory="Dynamic"), row(30, 1, PricingCategory="Committed"))
     assert prices(read_focus([path], years=3)) == {"ondemand_usd_h": 44.0, "spot_usd_h": 20.0, "year3_usd_h": 30.0}
-    with pytest.raises(InputError, match="years: nothing is not accepted; expected 1 or 3"):
+    with pytest.raises(InputError, match="years: missing; expected 1 or 3"):
         read_focus([path])
 
 
@@ -239,7 +239,7 @@ def test_a_bill_may_be_packed_and_come_in_several_files(tmp_path):
 
 WRONG = {
     "a cost in words": ({"EffectiveCost": "much"}, "bill.csv line 2 EffectiveCost: 'much'"),
-    "no cost": ({"EffectiveCost": ""}, "bill.csv line 2 EffectiveCost: 'nothing'"),
+    "no cost": ({"EffectiveCost": ""}, "bill.csv line 2 EffectiveCost: missing"),
     "a cost without end": ({"EffectiveCost": "inf"}, "bill.csv line 2 EffectiveCost: 'inf'"),
     "a quantity in words": ({"PricingQuantity": "some"}, "bill.csv line 2 PricingQuantity: 'some'"),
     "no time": ({"ChargePeriodStart": "yesterday"}, "bill.csv line 2 ChargePeriodStart: 'yesterday'"),

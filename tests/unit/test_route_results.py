@@ -1,6 +1,7 @@
 """What `simulate`, `submit` and the views of jobs, pools and routers return: the JSON of the commands, rows, tables."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -68,7 +69,7 @@ def test_the_best_of_a_simulations_column_is_marked_for_people(gavel):
 def test_a_gavel_trace_has_its_own_pools_and_other_traces_need_some(gavel):
     with pytest.raises(ChipwiseError, match="can't combine speed with a Gavel trace"):
         api.simulate(gavel, speed={"v100": 2.0})
-    with pytest.raises(InputError, match="pools: nothing"):
+    with pytest.raises(InputError, match="pools: missing"):
         api.simulate("examples/traces/mixed-day.yaml")
 
 
@@ -160,6 +161,13 @@ def test_the_status_of_routing_is_the_json_of_its_command(submission, ledger):
     assert said["command"] == "router status" and said["jobs"] == {"pending": 1} and said["oldest_pending_job"] == "1"
     assert said["oldest_wait_seconds"] >= status.oldest_wait_s >= 0 and said["inconsistencies"] == []
     assert "No router has run" in status._repr_html_() and "has waited for longest" in str(status)
+
+
+def test_jobs_that_came_together_have_waited_equally_long(submission, ledger):
+    status = router_status(str(ledger))
+    together = str(replace(status, as_old=19))
+    assert "job 1 and 19 others submitted with it" in together and "has waited for longest" not in together
+    assert status.as_old == 0 and "has waited for longest" in str(status)
 
 
 def test_a_rendering_is_text_to_the_letter_and_a_row_a_pool():

@@ -44,19 +44,19 @@ WORDING = Wording(schema="chipwise schema", patterns={"^[a-z]+$": "lower-case le
     [
         ({"name": "A"}, "name: 'A' is not accepted; expected lower-case letters"),
         ({"share": 0.0}, "share: 0.0 is not accepted; expected a number of more than 0"),
-        ({"disks": [{}]}, "disks[0].gib: nothing is not accepted; expected a value: size of the disk"),
+        ({"disks": [{}]}, "disks[0].gib: missing; expected a value: size of the disk"),
         ({"disks": [{"gib": 0}]}, "disks[0].gib: 0 is not accepted; expected a whole number of at least 1"),
         ({"disks": [{"gib": 9999}]}, "disks[0].gib: 9999 is not accepted; expected a whole number of at most 4,096"),
-        ({"disks": [{"gb": 1}]}, "disks[0].gb: 'gb' is not accepted; expected a known name (did you mean gib?)"),
-        ({"labels": {"disks": {"gb": 1}}}, "labels.disks.gb: 'gb' is not accepted; expected a known name"),
+        ({"disks": [{"gb": 1}]}, "disks[0].gb: unknown key 'gb' (did you mean gib?)"),
+        ({"labels": {"disks": {"gb": 1}}}, "labels.disks.gb: unknown key 'gb'"),
         (
             {"store": {"reels": 1, "reel": 2}},
-            "store.reel: 'reel' is not accepted; expected a known name (did you mean r",
+            "store.reel: unknown key 'reel' (did you mean r",
         ),
         ({"kind": "on-demand"}, "kind: 'on-demand' is not accepted; expected one of spot, ondemand (did you mean ond"),
         ({"kind": "x"}, "kind: 'x' is not accepted; expected one of spot, ondemand"),
         ({"disks": {"gib": 1}}, "disks: {'gib': 1} is not accepted; expected a list"),
-        ({"na\nme": 1}, "na\\nme: 'na\\\\nme' is not accepted; expected a known name (did you mean name?)"),
+        ({"na\nme": 1}, "na\\nme: unknown key 'na\\\\nme' (did you mean name?)"),
     ],
 )
 def test_an_error_names_the_field_the_value_and_what_is_accepted(change, line):

@@ -53,4 +53,4 @@ def test_bills_take_fifteen_lines_and_the_rest_is_there(on):
     assert "What h100:64 is paid for" in full and len(full.splitlines()) > 40
     assert len(costs.to_dict()["statements"]) == len(costs.statements)
     if len(costs.statements) > 6:
-        assert "more, dearer: --full" in str(costs)
+        assert "more expensive ones: --full" in str(costs)

@@ -134,12 +134,12 @@ def test_file_and_folder_are_both_read(tmp_path):
 def test_unknown_type_lists_the_supported_ones():
     with pytest.raises(InputError, match=r"model_type: 'mamba' .*llama.*vit"):
         model_from_config({"model_type": "mamba"})
-    with pytest.raises(InputError, match="model_type: nothing"):
+    with pytest.raises(InputError, match="model_type: missing"):
         model_from_config({})
 
 
 def test_all_missing_keys_are_named():
-    with pytest.raises(InputError, match=r"hidden_size, num_attention_heads, intermediate_size, vocab_size: nothing"):
+    with pytest.raises(InputError, match=r"hidden_size, num_attention_heads, intermediate_size, vocab_size: missing"):
         model_from_config({"model_type": "llama", "num_hidden_layers": 2})
 
 

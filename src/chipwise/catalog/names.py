@@ -60,15 +60,20 @@ def parse(text: str) -> Accelerators:
     ('h100:8', 'v5e:4x4', 'v5p:4x4x4', 'v5e:4x4')
     >>> parse("v5e:8192").slices, parse("2xv5p:4x4x4").count, parse("h100:8x8").count
     (32, 128, 64)
+    >>> str(parse("8xh100")), str(parse("h100x8")), str(parse("v7x")), str(parse("mi300x x8"))
+    ('h100:8', 'h100:8', 'v7x:1x1x1', 'mi300x:8')
     """
     if not isinstance(text, str) or not text.strip():
         raise InputError(FIELD, text, "a chip and a count such as h100:8, v5e:16 or v5p:4x4x4")
+    if "," in text:
+        raise InputError(FIELD, text, "one kind of chip, such as h100:8; `chipwise compare` takes several")
     body, groups = _take_groups(text.strip().lower())
     name, colon, spec = body.partition(":")
     if not colon:
         hyphen = _hyphen(name)
         if hyphen:
             return _tpu_name(text, *hyphen, groups)
+        name, spec = _take_count(name)
     chip = _strict_chip(name, text)
     spec = spec.strip()
     if colon and not spec:
@@ -96,7 +101,7 @@ def exact_chip(text: str) -> Chip:
     >>> exact_chip("H200-NVL")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    chipwise.errors.UnknownName: chip: 'H200-NVL' is not accepted; expected a known name (did you mean ...
+    chipwise.errors.UnknownName: chip: unknown name 'H200-NVL' (did you mean ...
     """
     return _strict_chip(text, text)
 
@@ -213,6 +218,14 @@ def _take_groups(text: str) -> tuple[str, int]:
     if not many:
         return text, 1
     return many[2], _count(text, many[1])
+
+
+def _take_count(name: str) -> tuple[str, str]:
+    """Split "h100x8" into "h100" and "8"; a chip whose own name ends so stays whole."""
+    many = re.fullmatch(r"(.+?)\s*[x*]\s*(\d+)", name)
+    if not many or _squash(name) in _index() or _squash(many[1]) not in _index():
+        return name, ""
+    return many[1], many[2]
 
 
 def _hyphen(name: str) -> tuple[Chip, str] | None:

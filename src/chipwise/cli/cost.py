@@ -46,7 +46,7 @@ def cost(
     workload: WorkloadArg,
     on: Annotated[str, option("--on", "LIST", "Chips, with or without counts: h100:512,v5p:512.", complete_chips)],
     chips: Annotated[
-        str | None, option("--chips", "N", "So many chips of each where --on says none; default: 64.")
+        str | None, option("--chips", "N", "Number of chips of each kind where --on says none; default: 64.")
     ] = None,
     deadline: Annotated[
         str | None, option("--deadline", "TIME", "The fewest chips that finish within it: 12h, 30d.")
@@ -96,10 +96,10 @@ def cost(
     output: BillFormat = "table",
     out: OutFile = None,
 ) -> None:
-    """Bill a workload by every pricing model, with the range of each.
+    """Estimate the cost under each pricing model, with the range of each.
 
     On demand, committed, on spot and on-premises. A run: with checkpoints, failures and interruptions; per run, epoch,
-    step and million tokens. A service: a month of the chips that carry its requests; per hour, million tokens and
+    step and million tokens. A service: a month of the chips that serve its requests; per hour, million tokens and
     thousand inferences. Split into compute, storage, egress, energy, staff and migration; where commitments and
     servers break even; what matters most; every assumption.
     """

@@ -46,8 +46,16 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    width: Annotated[
+        int | None,
+        typer.Option(
+            "--width", metavar="N", min=40, help="Fold tables to N columns, in pipes and files too.", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Which accelerator, how many, split how, at what price: GPUs and TPUs, with error bars."""
+    if width is not None:
+        os.environ["COLUMNS"] = str(width)
 
 
 @cache

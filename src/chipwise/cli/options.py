@@ -70,7 +70,7 @@ ComparedOpt = Annotated[
     str | None,
     option("--on", "LIST", "Chips to compare, with or without counts: h100,v5p:128. Default: all.", complete_chips),
 ]
-ChipsOpt = Annotated[str | None, option("--chips", "N", "So many chips of each (default: 64).")]
+ChipsOpt = Annotated[str | None, option("--chips", "N", "Number of chips of each kind; default: 64.")]
 DeadlineOpt = Annotated[
     str | None, option("--deadline", "TIME", "The fewest chips that finish within it: 12h, 30d; of offline jobs too.")
 ]

@@ -105,7 +105,7 @@ def prices(
         for name, value in given.items():
             if value:
                 raise InputError(
-                    f"--{name.replace('_', '-')}", str(value), f"nothing before {context.invoked_subcommand}"
+                    f"--{name.replace('_', '-')}", str(value), f"nothing: give it after {context.invoked_subcommand}"
                 )
         return
     known = Knowledge.default(**offers)

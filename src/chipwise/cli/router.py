@@ -78,9 +78,7 @@ def run(
     ],
     ledger: LedgerOpt = "",
     interval: Annotated[str, option("--interval", "TIME", "Between two scheduling passes.")] = "2s",
-    lease: Annotated[
-        str, option("--lease", "TIME", "Without a word from this router for so long, another takes over.")
-    ] = "30s",
+    lease: Annotated[str, option("--lease", "TIME", "Lease timeout before another router takes over.")] = "30s",
     weights: Annotated[
         list[str] | None, option("--weight", "NAME=VALUE", "A weight of the policy: cost=2, delay=20. Repeatable.")
     ] = None,

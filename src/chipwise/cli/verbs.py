@@ -22,7 +22,7 @@ PANELS: dict[str, dict[str, str]] = {
         "compare": "Compare chips on a workload, and say what to pick.",
         "diff": "Hold two decisions against each other, and say what changed and why.",
         "serving": "Simulate a served model, and find its largest load.",
-        "cost": "Bill a workload by every pricing model, with the range of each.",
+        "cost": "Estimate the cost under each pricing model, with the range of each.",
         "fleet": "Plan what to rent and buy over time.",
         "report": "Write a report: the decision on one page, then all it rests on.",
         "schema": "Print the JSON Schema of a kind of file.",

@@ -10,7 +10,7 @@ from typing import Any
 from chipwise.catalog import Accelerators, Chip, load, parse
 from chipwise.errors import InputError
 from chipwise.layout.headroom import read_headroom
-from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration, parse_money
+from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration_with_unit, parse_money
 
 OBJECTIVES = ("cost", "time", "energy")
 DEFAULT_CHIPS = 64
@@ -64,7 +64,7 @@ class Terms:
         return cls(
             by or ("time" if budget is not None and deadline is None else "cost"),
             count,
-            parse_duration(deadline, "deadline") if isinstance(deadline, str) else deadline,
+            parse_duration_with_unit(deadline, "deadline") if isinstance(deadline, str) else deadline,
             parse_money(budget, "budget") if isinstance(budget, str) else budget,
             None if headroom is None else read_headroom(headroom),
         )

@@ -75,7 +75,7 @@ class Compiled:
         return cls(**{**data, "notes": tuple(data["notes"])})
 
 
-STAGES = ("import", "trace", "export", "compile", "memory", "limit", "compiler")
+STAGES = ("import", "program", "trace", "export", "compile", "memory", "limit", "compiler")
 _REPEATABLE = ("trace", "export", "compile", "memory")
 
 

@@ -25,7 +25,7 @@ def blocks(c: Costs) -> list[Block]:
     left = len(c.statements) - len(shown)
     out: list[Block] = [Text(head(c)), _one(shown[0]) if len(c.statements) == 1 else _matrix(shown)]
     if left:
-        out.append(Text(f"{left} more, dearer: --full"))
+        out.append(Text(f"{left} more expensive ones: --full"))
     out += [Text(cheapest(c)), *map(Text, _cheapest_details(c)), *map(Text, stale(c))]
     if c.refused:
         out.append(Text(f"Refused: {', '.join(r.name for r in c.refused)}."))

@@ -159,6 +159,6 @@ def _needed(row: ServingRow) -> tuple[Input, list[str]]:
     low, high = usd.low / usd.value, usd.high / usd.value
     if high == inf:
         return Input("chips_needed", 1.0, low, 1 / low), [
-            "by the low end of its range a replica carries nothing: the most chips needed mirror the fewest"
+            "by the low end of its range a replica sustains nothing: the most chips needed mirror the fewest"
         ]
     return Input("chips_needed", 1.0, low, high), []

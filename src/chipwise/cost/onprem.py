@@ -103,7 +103,7 @@ def server_of(chip: Chip) -> Server:
     if maker is not None and maker.not_sold:
         raise Refusal(f"{chip.id} is not sold", maker.not_sold)
     known = ", ".join(name for name in servers() if name in load().chips)
-    raise Refusal(f"no price of a server with {chip.id} is known", f"there is one for {known}")
+    raise Refusal(f"no price listed for a server with {chip.id}", f"there is one for {known}")
 
 
 def owned(chip: Chip, chips: int, site: Site, know: Economics, years: float = 3.0) -> Owned:

@@ -90,7 +90,7 @@ def _replica(
     )
     value = sizing.estimate(exact.load, False)
     if value <= 0:
-        sizing.refused.append((work, pool.chip, "by the low end of its range a replica carries nothing"))
+        sizing.refused.append((work, pool.chip, "by the low end of its range a replica sustains nothing"))
     return (value * (pool.chips // each), 1) if each <= pool.chips else (value, ceil(each / pool.chips))
 
 

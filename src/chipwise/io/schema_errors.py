@@ -79,7 +79,7 @@ def translate(error: ValidationError, spec: type[BaseModel], wording: Wording = 
     kind, context = first["type"], first.get("ctx", {})
     value = shown(first["input"], hidden=bool(wording.secret))
     if kind == "extra_forbidden":
-        return UnknownName(name, one_line(str(first["loc"][-1])), place.keys, _see(wording))
+        return UnknownName(name, one_line(str(first["loc"][-1])), place.keys, _see(wording), "key")
     if name in wording.fields and kind != "missing":
         return InputError(name, value, wording.fields[name])
     sides = {found["type"] for found in errors if _Place.of(spec, found["loc"]).parts == place.parts}

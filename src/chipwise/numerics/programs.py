@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from chipwise.errors import BrokenFile, ChipwiseError, InputError, MissingCompiler, UnknownName
+from chipwise.errors import BrokenFile, ChipwiseError, InputError, MissingCompiler, NoSuchFile, UnknownName
 from chipwise.numerics import optimizers
 from chipwise.numerics.optimizers import Optimizer
 
@@ -23,6 +24,15 @@ FRAMEWORKS = ("torch", "jax")
 STEPS = 100
 LEAST_STEPS, MOST_STEPS = 10, 1_000_000
 _MAKES = {"torch": "model", "jax": "init"}
+_MADE_FROM = {"torch": (), "jax": ("seed",)}
+_CALLED = {
+    "torch": {"loss": ("model", "batch"), "batches": ("seed",)},
+    "jax": {"loss": ("params", "batch"), "batches": ("seed",)},
+}
+DEFINES = (
+    "a PyTorch program defines model(), loss(model, batch) and batches(seed); "
+    "a JAX program init(seed), loss(params, batch) and batches(seed)"
+)
 _TITLES = {"torch": "PyTorch", "jax": "JAX"}
 
 
@@ -85,7 +95,7 @@ def _installed() -> str:
 def _imported(name: str) -> ModuleType:
     path = Path(name)
     if not path.is_file():
-        raise BrokenFile("program", name, "a Python file that exists")
+        raise NoSuchFile("program", name)
     spec = importlib.util.spec_from_file_location("chipwise_program", path.resolve())
     if spec is None or spec.loader is None:
         raise BrokenFile("program", name, "a Python file")
@@ -118,6 +128,8 @@ def _program(name: str, module: ModuleType, framework: str) -> Program:
     if missing:
         given = "loss(model, batch)" if framework == "torch" else "loss(params, batch)"
         raise InputError("program", name, f"a file that defines {given} and batches(seed) (no {', '.join(missing)})")
+    for function, arguments in {_MAKES[framework]: _MADE_FROM[framework], **_CALLED[framework]}.items():
+        _check_signature(name, getattr(module, function), function, arguments)
     steps = getattr(module, "steps", STEPS)
     if isinstance(steps, bool) or not isinstance(steps, int) or not LEAST_STEPS <= steps <= MOST_STEPS:
         raise InputError("program.steps", steps, f"a whole number from {LEAST_STEPS} to {MOST_STEPS:,}")
@@ -131,6 +143,19 @@ def _program(name: str, module: ModuleType, framework: str) -> Program:
         optimizers.read(getattr(module, "optimizer", None), "program.optimizer"),
         steps,
     )
+
+
+def _check_signature(name: str, called: Callable[..., Any], function: str, arguments: tuple[str, ...]) -> None:
+    """Refuse a function that does not take what it will be given."""
+    try:
+        signature = inspect.signature(called)
+    except (TypeError, ValueError):
+        return  # a builtin: only calling tells
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        mine = f"{function}({', '.join(signature.parameters)})"
+        raise InputError("program", f"{name}: {mine}", f"{function}({', '.join(arguments)}): {DEFINES}") from None
 
 
 @contextmanager
@@ -156,8 +181,7 @@ def _located(name: str, path: Path) -> Iterator[None]:
         ]
         if isinstance(error, SyntaxError):
             lines = [error.lineno]
-        if not lines and not isinstance(error, (ImportError, SyntaxError, RuntimeError, SystemExit)):
-            raise  # not the program's: a defect of ours (frameworks raise RuntimeError in a backward pass)
         message = (str(error).strip() or "no message").splitlines()[0]
-        where = f"{name}:{lines[-1]}" if lines else name
-        raise InputError("program", where, f"code that runs ({type(error).__name__}: {message})") from error
+        # frameworks raise where none of the program's lines is on the stack, such as in a backward pass
+        where, more = (f"{name}:{lines[-1]}", "") if lines else (name, f"; {DEFINES}")
+        raise InputError("program", where, f"code that runs ({type(error).__name__}: {message}){more}") from error

@@ -10,7 +10,7 @@ from chipwise.errors import InputError
 from chipwise.numerics import view
 from chipwise.numerics.compare import INCONCLUSIVE, MARGIN, SAFE, UNSAFE, Compared, Margins, compared, margins
 from chipwise.numerics.engine import Engine
-from chipwise.numerics.programs import LEAST_STEPS, MOST_STEPS, Program
+from chipwise.numerics.programs import LEAST_STEPS, MOST_STEPS, STEPS, Program
 from chipwise.numerics.recipes import DYNAMIC_SCALE, STATIC_SCALE, Recipe, of_precision
 from chipwise.numerics.runs import Run
 from chipwise.numerics.training import Shown, train_all
@@ -61,7 +61,7 @@ class StudySettings:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of a precision: `status` is safe, safe with ..., unsafe or inconclusive."""
+    """What is said of a precision: `status` is safe, safe with ..., unsafe, inconclusive or not decided."""
 
     precision: str
     status: str
@@ -113,7 +113,10 @@ def study(
         if recipe.low is not None
     )
     precisions = list(dict.fromkeys(row.recipe.precision for row in rows))
-    verdicts = tuple(verdict([row for row in rows if row.recipe.precision == name], static) for name in precisions)
+    rests_on = basis(m, seeds, steps)
+    verdicts = tuple(
+        verdict([row for row in rows if row.recipe.precision == name], static, rests_on) for name in precisions
+    )
     return Study(
         program,
         engine.software,
@@ -141,12 +144,21 @@ def _engine(program: Program, emulate: bool) -> Engine:
     return JaxEngine(program, emulate)
 
 
-def verdict(rows: Sequence[Compared], static: float = STATIC_SCALE) -> Verdict:
-    """What is said of a precision: its plainest recipe if that is safe, else what makes it safe, else why not."""
+def basis(m: Margins, seeds: int, steps: int) -> str:
+    """What "safe" rests on: the margin, and how few steps have shown it."""
+    few = f"; only {steps} steps of {seeds} seeds: train longer before you rely on it" if steps < STEPS else ""
+    return f"within a margin of {m.asked / m.scale:.1%} of fp32's loss{few}"
+
+
+def verdict(rows: Sequence[Compared], static: float = STATIC_SCALE, rests_on: str = "") -> Verdict:
+    """What is said of a precision: its plainest recipe if that is safe, else what makes it safe, else why not.
+
+    `rests_on` is what "safe" rests on, in words.
+    """
     plain, helped = rows[0], rows[1:]
     precision = plain.recipe.precision
     if plain.status == SAFE:
-        return Verdict(precision, SAFE, "")
+        return Verdict(precision, SAFE, rests_on)
     good = [row for row in helped if row.status == SAFE]
     if good:
         if precision == "fp16":
@@ -154,10 +166,15 @@ def verdict(rows: Sequence[Compared], static: float = STATIC_SCALE) -> Verdict:
             with_ = f"loss scaling ({' or '.join(scales[row.recipe.scaling] for row in good)})"
         else:
             with_ = "fp32 master weights"
-        return Verdict(precision, f"safe with {with_}", f"{plain.status} without: {plain.why}")
+        without = f"{plain.status} without: {plain.why}"
+        return Verdict(precision, f"safe with {with_}", f"{rests_on}; {without}" if rests_on else without)
     unsure = [row for row in rows if row.status == INCONCLUSIVE]
     if unsure:
-        return Verdict(precision, f"{INCONCLUSIVE}: more seeds needed", f"{unsure[-1].recipe.name}: {unsure[-1].why}")
+        last = unsure[-1]
+        status = (
+            "not decided: the seeds spread more than the margin" if last.noisy else "inconclusive: more seeds needed"
+        )
+        return Verdict(precision, status, f"{last.recipe.name}: {last.why}")
     return Verdict(precision, UNSAFE, f"{rows[-1].recipe.name}: {rows[-1].why}")
 
 

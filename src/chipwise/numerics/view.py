@@ -32,7 +32,13 @@ class Layer(NamedTuple):
 
 VERDICTS: list[Column[Verdict]] = [
     Column("precision", lambda v: v.precision, "precision", words=True, help="that was tried"),
-    Column("verdict", lambda v: v.status, "verdict", words=True, help="safe, safe with ..., unsafe or inconclusive"),
+    Column(
+        "verdict",
+        lambda v: v.status,
+        "verdict",
+        words=True,
+        help="safe, safe with ..., unsafe, inconclusive, not decided",
+    ),
     Column("why", lambda v: v.words, "why", words=True, help="in words"),
 ]
 LAYERS: list[Column[Layer]] = [
@@ -167,8 +173,8 @@ def blocks(study: Study) -> list[Block]:
         f"{plural(study.steps, 'step')}"
     )
     margin = (
-        f"margin {m.final:.3g}: the larger of {study.share:.1%} of fp32's final loss or fall ({m.scale:.3g}) and "
-        f"its spread over seeds ({m.final_spread:.2g}); curves: {m.curve:.1%} (two fp32 seeds differ by "
+        f"margin {m.asked:.3g}: {study.share:.1%} of fp32's final loss or fall ({m.scale:.3g}); its seeds spread by "
+        f"{m.final_spread:.2g}; curves: {m.curve:.1%} (two fp32 seeds differ by "
         f"{m.between_seeds:.1%})"
     )
     worst = [layer for row in study.compared for layer in _worst(row)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -45,6 +46,7 @@ def show(
 
 def emit(blocks: Sequence[Block], out: Path | None = None) -> None:
     """Print blocks, or write them to a file."""
+    width = fixed_width()
     if out is None and sys.stdout.isatty():
         from chipwise.present.terminal import Terminal, draw
 
@@ -52,8 +54,18 @@ def emit(blocks: Sequence[Block], out: Path | None = None) -> None:
             draw(blocks, Terminal.of(sys.stdout))
         except BrokenPipeError:
             raise PipeClosed from None
+    elif width:
+        from chipwise.present.terminal import styled
+
+        write("".join(f"{line}\n" for block in blocks for line, _ in styled(block, width)), out)
     else:
         write("\n".join(plain(block) for block in blocks) + "\n", out)
+
+
+def fixed_width() -> int:
+    """The width that COLUMNS (or --width, which sets it) asks for; 0: none, so that pipes and files are not folded."""
+    text = os.environ.get("COLUMNS", "")
+    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def emit_json(value: Any, out: Path | None = None) -> None:

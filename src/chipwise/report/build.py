@@ -12,7 +12,7 @@ from chipwise.compare import AnyComparison, Candidate, Terms, compare
 from chipwise.compare.comparison import AnyRow
 from chipwise.compiled.evidence import better_evidence
 from chipwise.cost import CostAssumptions, Statement, state_cost
-from chipwise.errors import InputError
+from chipwise.errors import Conflict
 from chipwise.fleet.demand import Demand
 from chipwise.fleet.planned import PlanOptions, plan_demand
 from chipwise.knowledge import Knowledge
@@ -82,4 +82,4 @@ def refuse_beside_demand(given: Mapping[str, Any]) -> None:
     """Refuse options that a demand file decides."""
     for name, value in given.items():
         if value is not None:
-            raise InputError(name, value, "nothing beside a demand file, which says what may be used")
+            raise Conflict(name, "a demand file", "it says what may be used")

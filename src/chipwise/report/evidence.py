@@ -44,7 +44,7 @@ INTERVAL_SOURCES: list[Column[tuple[tuple[str, str], list[str]]]] = [  # evidenc
 def evidence_section(
     kind: str, calibration: str, families: Sequence[str], chips: Sequence[str], rows: Iterable[tuple[str, Estimate]]
 ) -> Section:
-    """How sure the numbers are. `kind` is "training" or "inference"; rows are the answers by name."""
+    """Confidence in the numbers. `kind` is "training" or "inference"; rows are the answers by name."""
     scores, found = [s for s in kept_scores() if s.kind == kind], list(rows)
     parts: list[Part] = [
         Prose(INTERVALS),

@@ -30,8 +30,8 @@ def service_subject(c: ServingComparison) -> Subject:
             "energy": ("Energy", f"joules of one of the {unit}"),
         },
         tiles=_tiles,
-        table="carry it",
-        note="Headroom is what the replicas carry beyond the demand.",
+        table="sustain it",
+        note="Headroom is what the replicas sustain beyond the demand.",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.edge_calibration import load_edge_calibration
-from chipwise.errors import BrokenFile, ChipwiseError, InputError
+from chipwise.errors import BrokenFile, ChipwiseError, InputError, NoSuchFile
 from chipwise.validate import bench_rows, edge_rows, kernel_rows, serving_rows, training_rows
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
 from chipwise.validate.edge import EDGE, score_edge_row
@@ -41,7 +41,7 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     """The kind of rows in a CSV file (its header tells) and the rows."""
     try:
         if not path.is_file():
-            raise BrokenFile("rows", str(path), "a CSV file that exists")
+            raise NoSuchFile("rows", str(path))
         if path.stat().st_size > LARGEST:
             raise BrokenFile("rows", str(path), f"a file of at most {LARGEST // 1_000_000} MB")
         text = path.read_text(encoding="utf-8-sig")

@@ -175,7 +175,7 @@ def cost(
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
 ) -> Costs:
-    """Bill a workload of either kind by every pricing model, with the p10–p90 range of each.
+    """Estimate what a workload of either kind costs under each pricing model, with the p10–p90 range of each.
 
     `on`, `chips`, `deadline`, `budget` and `headroom` are those of `compare`. `pricing` names pricing models
     (``"spot,3y"``),

@@ -35,7 +35,7 @@ def serve(
     `on` has all chips; `tp`, `pp`, `dp` and `ep` split a replica (default: the split with the largest load), as many
     `replicas` as fit, or ``disaggregate="2:6"`` for prefill and decode. `router` is ``round_robin``, ``least_loaded``
     or ``prefix``; `max_batch` sequences and a `chunk` of tokens are an iteration's limits (default: the stack's own).
-    So many `requests` are simulated (default: 10,000, or 600 a replica where that is more; all of a trace or an offline
+    `requests` are simulated (default: 10,000, or 600 a replica where that is more; all of a trace or an offline
     job). `curve` adds latency at other loads, for `plot`.
 
     >>> from chipwise import load

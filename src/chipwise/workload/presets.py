@@ -50,7 +50,7 @@ class UnknownModel(UnknownName):
             spellings |= {alias.rsplit("/", 1)[-1].lower(): known for alias in _tables()[known].get("aliases", ())}
         near = list(dict.fromkeys(spellings[spelling] for spelling in nearest(name, spellings)))
         guess = f"did you mean {', '.join(near)}?" if near else "such as llama-3.1-8b, mixtral-8x7b or resnet-50"
-        InputError.__init__(self, "model", name, f"a known name ({guess}) or a Hugging Face config.json")
+        InputError.__init__(self, "model", name, f"a known name ({guess}); a Hugging Face config.json works too")
 
 
 def preset(name: str) -> Model:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import Conflict, InputError, MissingInput, UnknownName
+from chipwise.errors import Conflict, InputError, MissingInput, UnitMissing, UnknownName
 
 if TYPE_CHECKING:
     from chipwise.workload import Model, Workload
@@ -41,6 +42,8 @@ SERVING = {  # flag -> key of the workload file
     "denoise_steps": "serve.denoise_steps",
     "stack": "serve.stack",
 }
+BARE = re.compile(r"\s*[\d.]+\s*")  # a number with no unit
+TIMES = ("ttft", "tpot", "itl", "e2e")  # flags of an SLO
 PAIRED = ("input_len", "output_len", "ttft", "tpot", "itl", "e2e")  # flags that may hold several keys with values
 LENGTHS = ("tokens", "steps", "samples")
 
@@ -71,6 +74,7 @@ def read_serving(text: str, flags: Mapping[str, str | None]) -> ServingWorkload:
     overrides: dict[str, Any] = {key: flags.get(flag) for flag, key in SERVING.items()}
     for flag in PAIRED:
         overrides[SERVING[flag]] = _pairs(flag, flags.get(flag))
+    _check_units(overrides)
     if flags.get("trace"):
         overrides["serve.trace"] = str(Path(str(flags["trace"])).absolute())  # from here, not from the workload file
     if model is not None:
@@ -132,6 +136,15 @@ def _pairs(flag: str, text: str | None) -> Any:
             raise InputError(flag, text, "one value, or each key once such as p50:900,p99:8000")
         found[key] = value
     return found
+
+
+def _check_units(overrides: Mapping[str, Any]) -> None:
+    """Refuse times of an SLO that say no unit: `--ttft 1` may mean a second or a millisecond."""
+    for flag in TIMES:
+        given = overrides[SERVING[flag]]
+        for text in given.values() if isinstance(given, dict) else () if given is None else (given,):
+            if BARE.fullmatch(text):
+                raise UnitMissing(flag, text, ("s", "ms"))
 
 
 def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:

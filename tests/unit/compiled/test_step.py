@@ -11,11 +11,14 @@ import pytest
 
 from chipwise.catalog import parse
 from chipwise.catalog.calibration import Calibration, load_calibration
+from chipwise.compiled.check.check import estimate
 from chipwise.compiled.job import Compiled, Job
 from chipwise.compiled.prediction import compiled_prediction, parts_of
 from chipwise.compiled.reference import mesh_of, training_job
+from chipwise.compiled.timing.kernels import Kernels
 from chipwise.compiled.timing.schedule import Collective, Loop, Op, Schedule
 from chipwise.compiled.timing.step import UNSCORED, compiled_step
+from chipwise.compiled.timing.timing import clock_rates, time_schedule
 from chipwise.errors import DoesNotFit, Refusal
 from chipwise.predict.model.layouts import Layout
 from chipwise.predict.prediction import predict
@@ -159,3 +162,13 @@ def test_every_kept_schedule_belongs_to_a_published_row_as_it_is_read_today() ->
         assert kept.file_of(Job.from_json(content["job"])) == path
         for name in content["rows"]:
             assert kept.file_of(job_of(training_rows.read(known[name]), known[name])) == path
+
+
+def test_kernels_are_never_taken_for_surer_than_the_schedule_around_them():
+    acc, calibration = parse("h100:1"), load_calibration(bench=False)
+    point = Kernels(1e-3, 1e-3, 1e-3)  # memory binds it: its own range is a point
+    timing = replace(time_schedule(PLAIN, clock_rates(acc, calibration)), seconds=1e-3)
+    step = estimate(timing, point, calibration, acc, 0)
+    assert step.low < 0.9 * step.value and step.high > 1.1 * step.value
+    wide = estimate(timing, Kernels(1e-5, 1e-3, 1e-1), calibration, acc, 0)
+    assert (wide.low, wide.high) == (pytest.approx(1e-5), pytest.approx(1e-1))

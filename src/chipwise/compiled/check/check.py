@@ -218,7 +218,7 @@ def row_of(
         loops,
         risks,
         notes,
-        _cross_check(job, schedule, rates, cache) if gpu else None,
+        _cross_check(job, schedule, rates, kernels, cache) if gpu else None,
     )
 
 
@@ -237,7 +237,11 @@ def memory_of(outcome: Compiled, acc: Accelerators) -> Memory:
 
 
 def estimate(timing: Timing, kernels: Kernels, calibration: Calibration, acc: Accelerators, loops: int) -> Estimate:
-    """The time of one call with its interval; wider where kernels are unknown."""
+    """The time of one call with its interval; wider where kernels are unknown.
+
+    Kernels have a range of their own, which is a point where memory binds one whatever share of the peak it reaches;
+    they are never taken for surer than the rest of the schedule.
+    """
     low, high, scored = interval_of(acc, calibration)
     why = [scored]
     if kernels.unknown:
@@ -249,9 +253,9 @@ def estimate(timing: Timing, kernels: Kernels, calibration: Calibration, acc: Ac
     if loops:
         why.append(loops_in_words(loops))
     modeled = timing.seconds - kernels.middle
-    return Estimate(
-        timing.seconds, modeled * exp(low) + kernels.low, modeled * exp(high) + kernels.high, "compiled", "; ".join(why)
-    )
+    least = modeled * exp(low) + min(kernels.low, kernels.middle * exp(low))
+    most = modeled * exp(high) + max(kernels.high, kernels.middle * exp(high))
+    return Estimate(timing.seconds, least, most, "compiled", "; ".join(why))
 
 
 def _between(timing: Timing, seconds: float) -> Timing:
@@ -260,12 +264,14 @@ def _between(timing: Timing, seconds: float) -> Timing:
     return replace(timing, seconds=timing.seconds + seconds, by_kind=kinds)
 
 
-def _cross_check(job: Job, schedule: Schedule, rates: ClockRates, cache: Cache | None) -> CrossCheck | None:
+def _cross_check(
+    job: Job, schedule: Schedule, rates: ClockRates, kernels: Kernels, cache: Cache | None
+) -> CrossCheck | None:
     """Products timed by XLA's speed-of-light model, where the module has its estimates."""
     light = {product.instruction: product.seconds for product in speed_of_light(module_text(job, cache))}
     sol = ours = 0.0
     for op, times in schedule.ops():
         if op.kind in ("matmul", "conv", "kernel") and op.name in light:
             sol += times * light[op.name]
-            ours += times * op_seconds(op, rates)
+            ours += times * kernels.seconds.get(op.name, op_seconds(op, rates))
     return CrossCheck(sol, ours) if sol else None

@@ -16,6 +16,7 @@ from chipwise.units import format_bytes, format_seconds
 
 STAGES = {
     "import": "could not be imported",
+    "program": "no step to compile",
     "trace": "could not be traced",
     "export": "could not be exported",
     "compile": "does not compile",

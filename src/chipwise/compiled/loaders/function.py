@@ -24,6 +24,18 @@ _NEEDS_SHAPES = (
 )
 
 
+class NeedsShapes(InputError):
+    """A function of arguments whose shapes nobody knows."""
+
+    def __init__(self, name: str, arguments: Sequence[str]) -> None:
+        self.arguments = tuple(arguments)
+        super().__init__("program", name, _NEEDS_SHAPES)
+
+    def _line(self) -> str:
+        arguments = ", ".join(self.arguments)
+        return f"{self.value} takes {arguments}, whose shapes are not known; expected {self.accepted}"
+
+
 def load_function(name: str, data: Mapping[str, Any], devices: Sequence[Any], mesh_axes: Mapping[str, int]) -> Program:
     """The program a factory (or a step with `example_args`) describes, placed on `devices`."""
     thing = imported(name, data)
@@ -83,7 +95,7 @@ def called(name: str, factory: Any, data: Mapping[str, Any], devices: Sequence[A
         p.name for p in parameters.values() if p.default is p.empty and p.kind not in variadic and p.name not in chosen
     ]
     if missing:
-        raise InputError("program", f"{name}({', '.join(missing)})", _NEEDS_SHAPES)
+        raise NeedsShapes(name, missing)
     return factory(**chosen)
 
 

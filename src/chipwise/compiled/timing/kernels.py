@@ -8,7 +8,7 @@ arrays could form, at half of the peak.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 from typing import Any
 
@@ -43,6 +43,7 @@ class Kernels:
     middle: float = 0.0
     high: float = 0.0
     unknown: tuple[str, ...] = ()  # those that don't state what they compute
+    seconds: Mapping[str, float] = field(default_factory=dict)  # of one run, as the timing counts it, by name
 
 
 def timed(schedule: Schedule, timing: Timing, rates: ClockRates, text: str) -> tuple[Timing, Kernels]:
@@ -54,11 +55,13 @@ def timed(schedule: Schedule, timing: Timing, rates: ClockRates, text: str) -> t
     kinds, sources = dict(timing.by_kind), dict(timing.by_source)
     low = middle = high = before = 0.0
     unknown: dict[str, None] = {}
+    each: dict[str, float] = {}
     for op, times in ops:
         was = op_seconds(op, rates)
         span = _range(op, ranges, was)
         low, middle, high = low + span.low * times, middle + span.middle * times, high + span.high * times
         before += was * times
+        each[op.name] = span.middle
         more = (span.middle - was) * times
         kinds["kernel"] = kinds.get("kernel", 0.0) + more
         if op.source:
@@ -67,7 +70,7 @@ def timed(schedule: Schedule, timing: Timing, rates: ClockRates, text: str) -> t
             unknown[op.name] = None
     order = dict(sorted(sources.items(), key=lambda pair: -pair[1]))
     retimed = replace(timing, seconds=timing.seconds + middle - before, by_kind=kinds, by_source=order, unknown=middle)
-    return retimed, Kernels(low, middle, high, tuple(unknown))
+    return retimed, Kernels(low, middle, high, tuple(unknown), each)
 
 
 def _range(op: Op, ranges: Mapping[str, Range], bytes_s: float) -> Range:

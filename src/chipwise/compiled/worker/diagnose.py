@@ -15,7 +15,7 @@ from chipwise.compiled.worker.case import Case, Progressed
 from chipwise.compiled.worker.messages import RULES, suspect
 from chipwise.compiled.worker.process import Ended, Limits
 from chipwise.compiled.worker.source_tracker import is_package_file
-from chipwise.errors import InputError
+from chipwise.errors import InputError, NoSuchFile
 from chipwise.io.worker import signal_name
 from chipwise.units import format_bytes
 
@@ -133,8 +133,10 @@ def _unknown(case: Case) -> Refused:
     """No rule knows it: the first line of the message, where it happened, and the rest as detail."""
     error, first = case.error, case.first_line[:300]
     if isinstance(error, InputError):
+        # a module that was imported and then can't be used was imported all the same
+        imported = case.stage == "import" and not isinstance(error, NoSuchFile) and error.__cause__ is None
         reason = str(error).rpartition("; expected ")[0] or str(error)
-        return Refused(case.stage, reason, change=f"give {error.accepted}", passing=True)
+        return Refused("program" if imported else case.stage, reason, change=f"give {error.accepted}", passing=True)
     doing = {"import": "importing the program", "trace": "tracing the program", "export": "exporting the program"}
     what = doing.get(case.stage, f"compiling for {case.job.target}")
     message = f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -49,7 +49,8 @@ class Toolchain:
         system, machine = self.systems[0], self.machines[0][0]
         return (
             f"run it on a {system} machine or VM with {machine}, in `docker run --platform "
-            f"{system.lower()}/{self.machines[0][1]}` (emulated, so slow), or in CI on {machine}"
+            f"{system.lower()}/{self.machines[0][1]}` (emulated, so slow), or on a hosted "
+            f"{machine} runner such as CI or Colab"
         )
 
     def command(self) -> str:

@@ -270,7 +270,7 @@ def _without_delay(f: Any, j: int, p: int) -> float:
 
 @jit_inline
 def _first_end(f: Any, j: int, tried: Any, best: int, bound: float) -> int:
-    """Of pools up to a score, the one in which a job ends first; one that is free and no dearer before one to wait for.
+    """Of pools up to a score, the one in which a job ends first; one that is free, at no more cost, before a wait.
 
     A job that runs in one of them stays. It waits beside a free one only where that would take it more than `SLOWER`
     times as long to its end.

@@ -102,7 +102,7 @@ def _accepted(
     """What the outcome says of the chips; None where it says nothing of them, a `Refusal` where they can't run it."""
     acc = question.accelerators
     if isinstance(outcome, Refused):
-        if outcome.stage == "import":
+        if outcome.stage in ("import", "program"):
             raise InputError("program", name, f"a program that can be imported ({outcome.reason})")
         if outcome.stage == "limit" or outcome.passing:
             return None  # that says something of this machine, not of the chips

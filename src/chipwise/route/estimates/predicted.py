@@ -118,7 +118,7 @@ class Predictor:
             layout = read_layout(variant.layout, workload, acc, self.calibration, stack)
         except InputError as e:
             named = e.field.replace("layout", f"variants.{variant.name}.layout", 1)
-            raise Refusal(f"{named}: {e.value!r} is not accepted on {acc}; expected {e.accepted}") from None
+            raise Refusal(f"{named}: {e.value!r} does not work on {acc}; expected {e.accepted}") from None
         except NoLayout as e:
             raise NoLayout(e.reason.replace("layout", f"variants.{variant.name}.layout", 1), e.unlock) from None
         p = predict(workload, acc, layout, self.calibration, stack)

@@ -218,7 +218,7 @@ class _PoolReader:
             raise InputError(
                 f"{where}.price",
                 "nothing",
-                f"US dollars of a chip-hour: no price of {chip.id} {terms} is listed at {place_name}",
+                f"US dollars of a chip-hour: no {terms} price of {chip.id} is listed at {place_name}",
             )
         self.say(spec, f"price {priced.usd:.2f} USD a chip-hour: {priced.source}")
         return priced

@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 
 from chipwise.present.blocks import Block, Table, Text
 from chipwise.present.columns import Column, record, table
-from chipwise.present.numbers import duration
+from chipwise.present.numbers import duration, plural
 from chipwise.present.result import Result
 from chipwise.route.ledger import Ledger, open_ledger
 from chipwise.route.ledger.liveness import liveness
 from chipwise.route.ledger.records import PENDING, BackendRow, JobRow, RouterRow
+
+TOGETHER_S = 1.0  # jobs submitted within it have waited equally long, as far as people care
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,6 +31,7 @@ class RouterStatus(Result):
     drained: dict[str, str]
     oldest: JobRow | None  # the job that has waited for longest
     inconsistencies: tuple[str, ...]  # of the ledger
+    as_old: int = 0  # pending jobs that were submitted within a second of the oldest
 
     @property
     def oldest_wait_s(self) -> float | None:
@@ -102,6 +105,9 @@ def _oldest(status: RouterStatus) -> list[Block]:
     oldest, waited = status.oldest, status.oldest_wait_s
     if oldest is None or waited is None:
         return []
+    if status.as_old:
+        others = f"job {oldest.id} and {plural(status.as_old, 'other')} submitted with it"
+        return [Text(f"The longest wait is {duration(waited)}: {others} ({oldest.reason})")]
     return [Text(f"Job {oldest.id} has waited for longest: {duration(waited)} ({oldest.reason})")]
 
 
@@ -115,6 +121,7 @@ def status_at(ledger: Ledger, now: float) -> RouterStatus:
     """How routing stood at a time, by a ledger that is open."""
     totals = ledger.totals()
     pending = ledger.jobs(state=PENDING)
+    oldest = min(pending, key=lambda row: row.submitted, default=None)
     return RouterStatus(
         now,
         ledger.where,
@@ -123,6 +130,7 @@ def status_at(ledger: Ledger, now: float) -> RouterStatus:
         {state: int(n) for state, n in totals["jobs"].items()},
         {state: int(n) for state, n in totals["attempts"].items()},
         ledger.drained(),
-        min(pending, key=lambda row: row.submitted, default=None),
+        oldest,
         tuple(ledger.check()),
+        0 if oldest is None else sum(row.submitted - oldest.submitted < TOGETHER_S for row in pending) - 1,
     )

@@ -36,7 +36,7 @@ class EntrySpec(Strict):
     owner: Title | None = Field(None, description="In place of the job's.")
     deadline: Duration | None = Field(None, description="After its arrival, in place of the job's.")
     priority: Annotated[float, Field(gt=0, le=1e6), FINITE] | None = Field(None, description="In place of the job's.")
-    count: Annotated[int, Field(strict=True, ge=1, le=10_000)] = Field(1, description="So many of them.")
+    count: Annotated[int, Field(strict=True, ge=1, le=10_000)] = Field(1, description="Number of them.")
     every: Duration | None = Field(None, description="Between two of them; default: all at once.")
 
 
