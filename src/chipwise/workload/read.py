@@ -139,8 +139,8 @@ def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:
     known = _described(model)
     if flags.get("trace"):
         return
-    missing: list[tuple[str, ...]] = [] if known.image_tokens or flags.get("input_len") else [("input_len",)]
-    if known.family == "decoder" and not flags.get("output_len"):
+    missing: list[tuple[str, ...]] = [] if known.fixed_input or flags.get("input_len") else [("input_len",)]
+    if known.writes and not flags.get("output_len"):
         missing.append(("output_len",))
     if known.denoises and not flags.get("denoise_steps"):
         missing.append(("denoise_steps",))
