@@ -121,3 +121,17 @@ def test_models_are_listed_by_family_with_a_command_that_works():
         flags = {words[i][2:].replace("-", "_"): words[i + 1] for i in range(3, len(words), 2)}
         del flags["on"]
         assert cw.load(name, **flags).model.name == name
+
+
+@pytest.mark.parametrize("tp", [1, 4])
+def test_a_decode_step_reads_and_writes_the_states_of_recurrent_layers(tp):
+    work = cw.load("qwen3-next-80b-a3b", rate=0.1, input_len=1000, output_len=100, kv_precision="fp8", precision="fp8")
+    replica = cw.serve(work, on="h200:4", tp=tp, replicas=1, requests=50).served.service.replica
+    model, budget = replica.model, replica.kv_cache
+    # 36 layers with 32 heads of 128 x 128, and 3 inputs of the convolution, in fp32 whatever the cache has
+    state = 36 * 4 * (32 * 128 * 128 + 3 * (32 * 128 + 2 * 16 * 128)) / tp
+    each = 2 * max(2 / tp, 1) * 256 * 1 * 12  # keys and values of the layers that attend, in one byte
+    assert budget.sequence(1000) == pytest.approx(state + 1000 * each, rel=1e-9)
+    assert replica.parts.window_s == pytest.approx(2 * state / replica.chip.bandwidth, rel=0.4)
+    assert replica.parts.window_s > 2 * state / replica.chip.bandwidth
+    assert model.kind == "ssm-hybrid"

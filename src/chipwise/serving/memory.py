@@ -10,6 +10,7 @@ from chipwise.errors import DoesNotFit
 from chipwise.serving.formats import Formats, formats
 from chipwise.serving.split import Split
 from chipwise.units import format_bytes
+from chipwise.workload.families.recurrent import state_bytes
 from chipwise.workload.model import Model
 from chipwise.workload.params import count
 
@@ -108,6 +109,9 @@ def cache_bytes(model: Model, fmt: Formats, split: Split) -> tuple[float, float]
         each = (model.latent.kv_rank + model.latent.rope_dim) * fmt.kv_bytes
     else:
         each = 2 * ceil(model.kv_heads / split.tp) * model.head_dim * fmt.kv_bytes
+    if model.ssm is not None:  # split by heads; in its own precision, not the cache's
+        state = model.ssm.layers * state_bytes(model.ssm) / split.tp / model.window
+        return each * model.attention_layers / split.pp, state / split.pp
     local = 0 if model.mixer == "sparse" else model.windowed_layers  # sparse attention picks among all it keeps
     return each * (model.written_layers - local) / split.pp, each * local / split.pp
 

@@ -23,6 +23,7 @@ from chipwise.predict.site import compute_spec, slice_for, wires
 from chipwise.serving.formats import Format, Formats, formats
 from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
+from chipwise.workload.families.recurrent import state_bytes
 from chipwise.workload.model import Model
 
 Array = NDArray[np.float64]
@@ -219,6 +220,9 @@ def context_seconds(model: Model, split: Split, fmt: Formats, e: ComputeSpec, ol
 
 def _window(model: Model, split: Split, fmt: Formats, e: ComputeSpec, kept: float) -> float:
     """Decode attention of the layers that keep so many tokens: seconds for each sequence."""
+    if model.ssm is not None:  # a state is read and written in every step, in its own precision
+        moved = 2 * model.ssm.layers * state_bytes(model.ssm) / split.tp
+        return moved / split.pp / split.dp / (e.bandwidth * e.coefficients.memory)
     return model.windowed_layers * kept / split.pp / split.dp * _read_seconds(model, split, fmt, e)
 
 

@@ -319,6 +319,9 @@ def kv_bytes(model: Model, tokens: float, bytes_per_element: float) -> float:
     """
     if not model.writes:
         return 0.0
+    if model.ssm:
+        state = model.ssm.layers * recurrent.state_bytes(model.ssm)
+        return float(model.attention_layers * tokens * kv_width(model) * bytes_per_element + state)
     windowed = model.windowed_layers
     held = (model.written_layers - windowed) * tokens + (windowed * min(tokens, model.window) if windowed else 0.0)
     return float(held * kv_width(model) * bytes_per_element)
