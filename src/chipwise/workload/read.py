@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import Conflict, InputError, MissingInput, UnknownName
+from chipwise.workload.hf_cache import PREFIX, cached_config
 
 if TYPE_CHECKING:
     from chipwise.workload import Model, Workload
@@ -172,6 +173,8 @@ def _source(text: str) -> tuple[Path | None, Any]:
     """The workload file, or the model where the argument names one."""
     if not text.strip():
         raise InputError("workload", text, "a workload file, a known model's name or a config.json")
+    if text.strip().startswith(PREFIX):
+        return None, _cached(text)
     path = Path(text)
     if path.suffix == ".json" or _is_dir(path):
         return None, _config(path)
@@ -181,6 +184,8 @@ def _source(text: str) -> tuple[Path | None, Any]:
 
 
 def _model(text: str) -> Any:
+    if text.strip().startswith(PREFIX):
+        return _cached(text)
     path = Path(text)
     return _config(path) if path.suffix == ".json" or _exists(path) else _known(text)
 
@@ -194,6 +199,15 @@ def _known(name: str) -> str:
     except UnknownName as error:
         raise InputError(error.field, name, f"{error.accepted}; see `chipwise models`") from None
     return name  # with what its words say of the precision
+
+
+def _cached(text: str) -> dict[str, str]:
+    """The config of a model in the Hugging Face cache, without following links: its folder is a snapshot."""
+    from chipwise.workload import from_hf_config
+
+    file = cached_config(text)
+    from_hf_config(file)
+    return {"hf": str(file.absolute())}
 
 
 def _config(path: Path) -> dict[str, str]:
