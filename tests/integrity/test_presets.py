@@ -23,7 +23,7 @@ ROUNDED = [n for n in NAMES if preset_entry(n).rounded]
 EXACT = [n for n in PUBLISHED if preset(n).published_params % 1_000_000]
 # Names that say no size, of models whose authors print no count beside the dimensions.
 UNSIZED = {"glm-4.5-air", "glm-5", "glm-5.2", "kimi-k2", "kimi-k2.5", "minimax-m3", "mistral-large", "phi-1_5",
-           "phi-3.5-mini", "phi-3.5-moe", "phi-4-mini", "mistral-7b-v0.2"}  # fmt: skip
+           "phi-3.5-mini", "phi-3.5-moe", "phi-4-mini", "mistral-7b-v0.2", "whisper-tiny", "whisper-base", "whisper-medium"}  # fmt: skip
 # Active parameters per token as published: (billions, printed digits' half unit).
 ACTIVE = {
     "mixtral-8x7b": (12.9, 0.05),  # arXiv:2401.04088, abstract says 13B; model card 12.9B
@@ -192,6 +192,48 @@ TYPED = [
     ("openai/whisper-large-v3", "whisper-large-v3", "fp16"),
     ("google/flan-t5-xxl", "t5-v1.1-xxl", "bf16"),
     ("BAAI/bge-m3", "bge-m3", "bf16"),
+    ("meta-llama/Meta-Llama-3.1-70B-Instruct", "llama-3.1-70b", "bf16"),
+    ("meta-llama/Llama-3.2-3B-Instruct", "llama-3.2-3b", "bf16"),
+    ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "llama-4-scout", "bf16"),
+    ("meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8", "llama-4-maverick", "fp8"),
+    ("unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", "llama-3.1-8b", "int4"),
+    ("unsloth/Llama-3.3-70B-Instruct-GGUF", "llama-3.3-70b", "int4"),
+    ("neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8", "llama-3.1-8b", "fp8"),
+    ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "llama-3.3-70b", "fp8"),
+    ("nvidia/Llama-3.1-405B-Instruct-FP8", "llama-3.1-405b", "fp8"),
+    ("nvidia/Llama-3.3-70B-Instruct-NVFP4", "llama-3.3-70b", "nvfp4"),
+    ("hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4", "llama-3.1-70b", "int4"),
+    ("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M", "llama-3.1-8b", "int4"),
+    ("lmstudio-community/Qwen2.5-7B-Instruct-GGUF", "qwen2.5-7b", "int4"),
+    ("Llama-3.1-8B-Instruct-Q5_K_M", "llama-3.1-8b", "int4"),
+    ("Qwen/Qwen2.5-72B-Instruct", "qwen2.5-72b", "bf16"),
+    ("Qwen/Qwen2.5-32B-Instruct-AWQ", "qwen2.5-32b", "int4"),
+    ("Qwen/Qwen2.5-Coder-32B-Instruct", "qwen2.5-coder-32b", "bf16"),
+    ("Qwen/Qwen3-8B-AWQ", "qwen3-8b", "int4"),
+    ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b", "bf16"),
+    ("Qwen/Qwen3-30B-A3B-GPTQ-Int4", "qwen3-30b-a3b", "int4"),
+    ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "qwen3-coder-480b-a35b", "fp8"),
+    ("Qwen/Qwen3-Next-80B-A3B-Instruct-FP8", "qwen3-next-80b-a3b", "fp8"),
+    ("Qwen/QwQ-32B", "qwq-32b", "bf16"),
+    ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-vl-7b", "bf16"),
+    ("Qwen/Qwen-Image-2512", "qwen-image", "bf16"),
+    ("deepseek-ai/DeepSeek-R1-0528", "deepseek-v3", "fp8"),
+    ("deepseek-ai/DeepSeek-V3.2-Exp", "deepseek-v3.2", "fp8"),
+    ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "deepseek-r1-distill-llama-70b", "bf16"),
+    ("zai-org/GLM-4.6-FP8", "glm-4.5", "fp8"),
+    ("openai/gpt-oss-20b", "gpt-oss-20b", "mxfp4"),
+    ("unsloth/gpt-oss-20b-GGUF", "gpt-oss-20b", "int4"),
+    ("google/gemma-2-9b-it", "gemma-2-9b", "bf16"),
+    ("google/gemma-3-12b-it-qat-q4_0-unquantized", "gemma-3-12b", "bf16"),
+    ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b", "bf16"),
+    ("TheBloke/Mixtral-8x7B-Instruct-v0.1-GPTQ", "mixtral-8x7b", "int4"),
+    ("mistralai/Mistral-Small-24B-Instruct-2501", "mistral-small-24b", "bf16"),
+    ("mistralai/Mistral-Large-Instruct-2411", "mistral-large", "bf16"),
+    ("microsoft/Phi-3.5-mini-instruct", "phi-3.5-mini", "bf16"),
+    ("openai/whisper-large-v3-turbo", "whisper-large-v3-turbo", "fp16"),
+    ("t5-xxl", "t5-v1.1-xxl", "bf16"),
+    ("sentence-transformers/all-MiniLM-L6-v2", "all-minilm-l6-v2", "bf16"),
+    ("HuggingFaceTB/SmolLM2-1.7B-Instruct", "smollm2-1.7b", "bf16"),
 ]
 
 

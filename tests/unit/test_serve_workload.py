@@ -21,7 +21,6 @@ from chipwise.cli.options import (
     with_any_flags,
     with_serving_flags,
 )
-from chipwise.errors import Refusal
 from chipwise.workload import kv_bytes, load_any, load_serving, metrics_that_matter, preset, preset_names
 from chipwise.workload.load import kind_of
 from chipwise.workload.model import KV_PRECISIONS, SERVE_PRECISIONS, STORED_BYTES, Workload
@@ -401,7 +400,9 @@ def test_what_a_variant_was_taken_as_is_said():
     assert "the model: Qwen/Qwen3-32B-FP8 is taken as qwen3-32b, published in fp8" in said
 
 
-@pytest.mark.parametrize("name", ["t5-base", "whisper-large-v3"])
-def test_encoder_decoders_are_not_served_and_the_reason_is_said(name):
-    with pytest.raises(Refusal, match="prompts pass through an encoder"):
-        serve("input: 10, output: 10, arrival: {rate: 5}", name)
+def test_encoder_decoders_are_served_in_tokens():
+    t5 = load_serving("model: t5-base\nserve: {input: 100, output: 10, arrival: {rate: 1}}")
+    whisper = load_serving("model: whisper-large-v3\nserve: {output: 10, arrival: {rate: 1}}")
+    assert (t5.unit, t5.serve.input.most, t5.serve.output.most) == ("tokens", 100, 10)
+    assert (whisper.unit, whisper.serve.input.most) == ("tokens", 1500)
+    assert "the encoder takes 2.6e12 FLOPs for the 1,500 new tokens" in "\n".join(metrics_that_matter(whisper))

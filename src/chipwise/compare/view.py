@@ -154,7 +154,7 @@ def serving_head(c: ServingComparison) -> str:
     if demand.kind == "job":
         work = f"{format_count(s.requests)} requests" if s.requests else "an offline job"
         work += f" within {format_seconds(s.deadline_s)}" if s.deadline_s else ", no deadline"
-    writes = c.workload.model.family == "decoder"
+    writes = c.workload.model.writes
     lengths = f", {s.input.mean:,.0f} tokens in and {s.output.mean:,.0f} out on average" if writes else ""
     slo = f", {', '.join(map(str, s.slo))}" if s.slo else ", no SLO"
     return f"{work}{lengths}, {_precision(c)}{slo}"

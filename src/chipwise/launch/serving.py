@@ -17,7 +17,7 @@ def fields(run: Replicas, tool: Tool) -> Fields:
         **{axis: getattr(run, axis) for axis in ("tp", "pp", "dp", "ep", "most_sequences", "most_tokens", "block")},
         "tp_dp": run.tp * run.dp,
         "slots": max(1, run.most_sequences // run.chips),
-        "longest": round(serve.input.most + serve.output.most),
+        "longest": round(_longest(run)),
         "longest_input": round(serve.input.most),
         "memory_share": f"{own.memory_share if own else 0.9:g}",
         "precision": serve.precision,
@@ -26,6 +26,12 @@ def fields(run: Replicas, tool: Tool) -> Fields:
         "port": PORT,
         "tool_model": tool.models.get(run.workload.model.name, ""),
     }
+
+
+def _longest(run: Replicas) -> float:
+    """Tokens of the longest sequence that the decoder sees; an encoder that reads audio has positions of its own."""
+    model, serve = run.workload.model, run.workload.serve
+    return serve.output.most + (0.0 if model.encoder and model.fixed_input else serve.input.most)
 
 
 def conditions(run: Replicas, tool: Tool) -> Conditions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.ops.operations import Attention, Matmul, OpTable, Stream
 from chipwise.workload.families import seq2seq
 from chipwise.workload.model import Model
@@ -10,9 +12,28 @@ from chipwise.workload.params import count
 
 def table(m: Model, sequence: int) -> OpTable:
     """One forward pass over one sample: `sequence` tokens read (T5), or written beside a fixed input (Whisper)."""
+    return _table(m, sequence, *seq2seq.rows(m, sequence))
+
+
+def prompt_table(m: Model) -> OpTable:
+    """One token read: the encoder, and what it leaves for the decoder's attention to it."""
+    return _of_rows(_table(m, 1, 1.0, 0.0))
+
+
+def answer_table(m: Model) -> OpTable:
+    """One token written, with what the encoder made in the cache."""
+    return _of_rows(_table(m, 1, 0.0, 1.0))
+
+
+def _of_rows(t: OpTable) -> OpTable:
+    """A table without the operations that have no rows."""
+    matmuls, streams = tuple(x for x in t.matmuls if x.rows), tuple(x for x in t.streams if x.rows)
+    return replace(t, matmuls=matmuls, attention=(), streams=streams)
+
+
+def _table(m: Model, sequence: int, read: float, written: float) -> OpTable:
     e = m.encoder
     assert e is not None
-    read, written = seq2seq.rows(m, sequence)
     d, width = m.d_model, m.heads * m.head_dim
     encoder, decoder = e.layers, m.layers - e.layers
     matmuls = [

@@ -172,6 +172,17 @@ def _cnn(m: Model) -> OpTable:
 
 
 @lru_cache(maxsize=512)
+def token_table(model: Model, prompt: bool) -> OpTable:
+    """The operations of one token that is served: of a prompt, or of an answer; attention's scores not included.
+
+    They differ in encoder-decoders alone.
+    """
+    if model.encoder is None:
+        return build(model, 1)
+    return seq2seq.prompt_table(model) if prompt else seq2seq.answer_table(model)
+
+
+@lru_cache(maxsize=512)
 def build(model: Model, sequence: int) -> OpTable:
     """The operations of one forward pass of `model` over a sequence of `sequence` tokens (or an image)."""
     special = {

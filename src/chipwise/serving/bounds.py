@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog import Chip
 from chipwise.ops.operations import Matmul
-from chipwise.ops.table import build
+from chipwise.ops.table import token_table
 from chipwise.predict.model.precision import peak_of
 from chipwise.serving.formats import Format, Formats, formats
 from chipwise.serving.spec import ReplicaSpec
@@ -46,23 +46,25 @@ class StepBound:
         return float(self.tokens(np.asarray(sequences))) + self.context_s * sequences * context
 
 
-def step_bound(spec: ReplicaSpec) -> StepBound:
-    """The bounds of a replica; small models whose weights may stay on the chip are bound by FLOPs alone.
+def step_bound(spec: ReplicaSpec, prompt: bool = False) -> StepBound:
+    """The bounds of a replica; of an encoder-decoder those of answers, or of prompts.
+
+    Small models whose weights may stay on the chip are bound by FLOPs alone.
 
     A pipeline's stages pass batches on, so that an iteration reads all layers one after the other.
     """
     model, chip, split = spec.model, spec.chip, spec.split
     fmt = formats(chip, model, spec.precision, spec.kv_precision)
     read, work = 0.0, 0.0
-    for op in build(model, 1).matmuls:
+    for op in token_table(model, prompt).matmuls:
         f = fmt.experts if op.groups > 1 else fmt.dense if op.quantized and op.place != "head" else fmt.base
         weights, flops = _product(op, split)
         read += weights * f.weight_bytes
         if op.place == "layer":  # the output layer scores fewer tokens than an iteration has
             work += flops / (_peak(chip, f) * split.pp * split.dp)
-    writes = model.family == "decoder"
+    writes = model.writes
     return StepBound(
-        read / chip.bandwidth if writes else 0.0,
+        read / chip.bandwidth if writes and not (prompt and model.encoder) else 0.0,
         work,
         _cache(model, split, fmt) / chip.bandwidth if writes else 0.0,
         _pair_flops(model) / split.chips / _peak(chip, fmt.base) if writes else 0.0,
@@ -86,7 +88,7 @@ def _product(op: Matmul, split: Split) -> tuple[float, float]:
 
 def _cache(model: Model, split: Split, fmt: Formats) -> float:
     """Bytes of cache that each chip reads for a token of context, in the layers that attend in full."""
-    full = (model.layers - model.windowed_layers) / split.pp / split.dp
+    full = (model.written_layers - model.windowed_layers) / split.pp / split.dp
     if model.latent is not None:
         return full * (model.latent.kv_rank + model.latent.rope_dim) * fmt.kv_bytes
     return full * 2 * max(model.kv_heads / split.tp, 1.0) * model.head_dim * fmt.kv_bytes
@@ -96,4 +98,4 @@ def _pair_flops(model: Model) -> float:
     """FLOPs of a pair in all layers that attend in full."""
     z = model.latent
     dims = float(z.nope_dim + z.rope_dim + z.v_dim) if z is not None else 2.0 * model.head_dim
-    return 2 * model.heads * dims * (model.layers - model.windowed_layers)
+    return 2 * model.heads * dims * (model.read_layers - model.windowed_layers)

@@ -63,6 +63,8 @@ def settings_of(of: Service) -> str:
     most = f"at most {config.most_sequences:,} sequences and {config.most_tokens:,} tokens"
     if unit == "sequences":
         return f"{most} at once"
+    if of.target.workload.model.encoder is not None:
+        return f"{most} an iteration; whole prompts pass the encoder, then all sequences the decoder"
     order = "chunked prefill together with decode" if config.mixed else "prefill first, decode after it"
     admission = "; a request is admitted once its whole output fits in the KV cache" if config.reserve else ""
     return f"{most} an iteration; {order}{admission}"

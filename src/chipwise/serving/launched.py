@@ -32,7 +32,7 @@ def replicas_of(
         config.most_sequences,
         config.most_tokens,
         config.block,
-        config.mixed,
+        config.mixed and config.chunked,
         half(of.target.chip),
         offer,
         duration,

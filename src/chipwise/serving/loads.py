@@ -58,20 +58,22 @@ def seconds(coefficients: Coefficients, of: Terms) -> float:
     return sum(float(getattr(coefficients, name)) * value for name, value in of.items())
 
 
-def iteration_terms(replica: Replica, tokens: float, calibration: Calibration | None) -> dict[str, float]:
+def iteration_terms(
+    replica: Replica, tokens: float, calibration: Calibration | None, prompt: bool = False
+) -> dict[str, float]:
     """What the coefficients multiply in one iteration; beyond the replica's own times, worked out again."""
-    p = replica.parts
+    p = (replica.prompt_parts if prompt else None) or replica.parts
     if tokens <= p.tokens[-1] or calibration is None:
         return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p, replica.spec.stack).items()}
-    more = parts(replica.spec, calibration, np.array([max(tokens, 1.0)]))
+    more = parts(replica.spec, calibration, np.array([max(tokens, 1.0)]), prompt=prompt)
     return {name: float(term[0]) for name, term in terms(more, replica.spec.stack).items()}
 
 
 def prompt_terms(replica: Replica, batch: float, length: float, calibration: Calibration | None) -> dict[str, float]:
     """One pass over `batch` prompts of `length` tokens."""
-    p, causal = replica.parts, replica.model.causal
+    p, causal = replica.prompt_parts or replica.parts, replica.model.causal_prompt
     pairs = batch * length * length * (0.5 if causal else 1.0)
-    return added(iteration_terms(replica, batch * length, calibration), {"prompt": p.pair_s * pairs})
+    return added(iteration_terms(replica, batch * length, calibration, prompt=True), {"prompt": p.pair_s * pairs})
 
 
 def decode_terms(replica: Replica, batch: float, context: float) -> dict[str, float]:
@@ -116,7 +118,7 @@ def outcome(replica: Replica, load: Load, calibration: Calibration) -> Outcome:
     c = replica.coefficients
     if load.kind == "batch":
         first, whole = (seconds(c, t) * replica.factor for t in batch_terms(replica, load, calibration))
-        least = replica.bound.prompt(load.input, replica.model.causal)
+        least = replica.least_prompt(load.input)
         step = replica.bound.decode(load.count, load.input)
         first, whole = max(first, least), max(whole, least + step * max(load.output - 1, 0.0))
         later = (whole - first) / max(load.output - 1, 1.0)

@@ -10,6 +10,7 @@ from chipwise.errors import DoesNotFit
 from chipwise.serving.formats import Formats, formats
 from chipwise.serving.split import Split
 from chipwise.units import format_bytes
+from chipwise.workload.families.recurrent import state_bytes
 from chipwise.workload.model import Model
 from chipwise.workload.params import count
 
@@ -98,15 +99,21 @@ def everywhere(model: Model, tp: int) -> float:
 
 
 def cache_bytes(model: Model, fmt: Formats, split: Split) -> tuple[float, float]:
-    """Bytes of cache on one chip for a token: in layers that keep all of them, and in those with a window."""
-    if model.family != "decoder":
+    """Bytes of cache on one chip for a token: in layers that keep all of them, and in those with a window.
+
+    A decoder layer behind an encoder keeps as much of a token read as of one written.
+    """
+    if not model.writes:
         return 0.0, 0.0
     if model.latent is not None:  # the latent is shared by all heads, so tensor parallelism keeps it everywhere
         each = (model.latent.kv_rank + model.latent.rope_dim) * fmt.kv_bytes
     else:
         each = 2 * ceil(model.kv_heads / split.tp) * model.head_dim * fmt.kv_bytes
+    if model.ssm is not None:  # split by heads; in its own precision, not the cache's
+        state = model.ssm.layers * state_bytes(model.ssm) / split.tp / model.window
+        return each * model.attention_layers / split.pp, state / split.pp
     local = 0 if model.mixer == "sparse" else model.windowed_layers  # sparse attention picks among all it keeps
-    return each * (model.layers - local) / split.pp, each * local / split.pp
+    return each * (model.written_layers - local) / split.pp, each * local / split.pp
 
 
 def kv_cache_budget(

@@ -23,16 +23,19 @@ def held(q: Record, pool: Record, tokens: int) -> int:
 
 
 @jit_helper
-def batch_s(s: State, pool: int, tokens: int) -> float:
-    """Seconds of an iteration by its tokens; beyond the table on the line through its middle and its end."""
+def batch_s(s: State, pool: int, tokens: int, column: int = 0) -> float:
+    """Seconds of an iteration by its tokens; beyond the table on the line through its middle and its end.
+
+    Column 2 has those of prompts that pass layers of their own.
+    """
     last = s.step_times.shape[1] - 1
     if tokens <= last:
-        return s.step_times[pool, tokens, 0]
+        return s.step_times[pool, tokens, column]
     half = (last + 1) // 2
-    end = s.step_times[pool, last, 0]
+    end = s.step_times[pool, last, column]
     if half == last:
         return end * tokens / last
-    return end + (end - s.step_times[pool, half, 0]) / (last - half) * (tokens - last)
+    return end + (end - s.step_times[pool, half, column]) / (last - half) * (tokens - last)
 
 
 @jit_helper
@@ -298,7 +301,11 @@ def iterate(s: State, w: Record, until: float) -> None:
         w.used += s.growing[w.number, slot]
     if w.partial >= 0 or w.head >= 0:
         tokens, pairs, ended = take_prompts(s, w, decoding, gone == 0)
-    first_s = batch_s(s, w.pool, decoding + tokens) + pool.sequence_s * (decoding + ended) + pool.pair_s * pairs
+    if pool.apart and tokens > 0:  # whole prompts pass the encoder, then the decoder writes their first tokens as well
+        first_s = batch_s(s, w.pool, tokens, 2) + batch_s(s, w.pool, decoding + ended)
+    else:
+        first_s = batch_s(s, w.pool, decoding + tokens)
+    first_s = first_s + pool.sequence_s * (decoding + ended) + pool.pair_s * pairs
     if decoding > 0:
         first_s += pool.context_s * w.context
     k, seconds, block_s, last_s = 1, first_s, w.used * first_s, first_s

@@ -100,7 +100,7 @@ class Service:
     def shown_s(self) -> float:
         """What comes on top of the replica's first token: the way in, and the iterations until it is streamed."""
         r, serve = self.replica, self.target.workload.serve
-        if r.model.family != "decoder":
+        if not r.model.writes:
             return PASS_S
         step = decode_terms(r, USUAL, serve.input.mean + serve.output.mean / 2)
         shown = r.coefficients.request_s + r.coefficients.stream * seconds(r.coefficients, step)
@@ -145,7 +145,9 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
             runs = " and ".join(f"{kind} chips" for kind in found.vendors or found.families)
             raise Refusal(f"{found.name} does not run on {chip.id}", f"it runs on {runs}")
         return found
-    if workload.model.family == "decoder":
+    # vLLM lists Whisper for GPUs and no T5 (docs/models/supported_models.md, 2026-08)
+    hears = bool(workload.model.encoder and workload.model.encoder.mels) and chip.family == "gpu"
+    if workload.model.family == "decoder" or hears:
         return default_stack(chip, "serve")
     return plain_stack(chip, "serve")
 
@@ -190,7 +192,7 @@ def _possible(replica: Replica, near: dict[str, Correction], prompt: float) -> d
         return near
     prompt = min(prompt, float(replica.parts.tokens[-1]))  # as far as there are times
     modelled = seconds(replica.coefficients, prompt_terms(replica, 1.0, prompt, None))
-    least = replica.bound.prompt(prompt, replica.model.causal) / modelled
+    least = replica.least_prompt(prompt) / modelled
     first = near["ttft"]
     if first.factor >= least:
         return near
@@ -227,7 +229,9 @@ def service(
     prompts, decoding = disaggregate
     if min(prompts, decoding) < 1:
         raise InputError("disaggregate", f"{prompts}:{decoding}", "at least one replica on each side, such as 2:6")
-    if target.workload.model.family != "decoder":
+    if target.workload.model.encoder is not None:
+        raise InputError("disaggregate", f"{prompts}:{decoding}", "a decoder: no stack sends an encoder's output on")
+    if not target.workload.model.writes:
         raise InputError("disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
     return Service(target, replica, decoding, router, near, replica, prompts)
 

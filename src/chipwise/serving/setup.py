@@ -42,6 +42,8 @@ class Replica:
     factor: float = 1.0  # on every time: by measurements near this one
     passes: int = 1  # over the model for each request (denoising steps)
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
+    prompt_parts: Parts | None = None  # of prompts that pass an encoder of their own; None: those of all tokens
+    prompt_bound: StepBound | None = None
 
     @property
     def model(self) -> Model:
@@ -76,25 +78,37 @@ class Replica:
     def step_times(self) -> StepTimeTable:
         """Seconds of its iterations, none below what the chips can do at best."""
         c, p, least = self.coefficients, self.parts, self.bound
-        scale = self.factor * self.passes
-        total = (
-            sum((getattr(c, name) * term for name, term in terms(p, self.stack).items()), np.zeros_like(p.tokens))
-            * scale
-        )
-        tokens = np.arange(LARGEST + 1.0)
-        whole = np.maximum(np.interp(tokens, p.tokens, total), least.tokens(tokens) * self.passes)
+        prompts, least_prompt = self.prompt_parts or p, self.prompt_bound or least
+        whole = self._by_tokens(p, least)
+        encoder = None if self.prompt_parts is None else self._by_tokens(prompts, least_prompt)
         each = self.split.chips
         read = 0.0 if self.slot else c.context * p.context_s
         sequence = c.sequence_s + c.context * (p.window_s + self.slot * p.context_s)
-        pair = c.prompt * p.pair_s * (1.0 if self.model.causal else 2.0)  # the schedule counts masked pairs
+        pair = (
+            c.prompt * prompts.pair_s * (1.0 if self.model.causal_prompt else 2.0)
+        )  # the schedule counts masked pairs
         return StepTimeTable(
             whole,
             0.0 if self.slot else max(read * self.factor, least.context_s),
-            max(pair * self.factor, least.pair_s),
+            max(pair * self.factor, least_prompt.pair_s),
             max(sequence * self.factor, self.slot * least.context_s),
+            encoder,
             self.chip.idle_w * each,
             watts(self.chip, 1.0) * each,
         )
+
+    def _by_tokens(self, p: Parts, least: StepBound) -> Array:
+        """Seconds of iterations with 0, 1, 2... tokens."""
+        work = {name: getattr(self.coefficients, name) * term for name, term in terms(p, self.stack).items()}
+        if p is self.prompt_parts:
+            del work["host_s"]  # the iteration that writes the prompts' first tokens has it
+        total = sum(work.values(), np.zeros_like(p.tokens)) * (self.factor * self.passes)
+        tokens = np.arange(LARGEST + 1.0)
+        return np.asarray(np.maximum(np.interp(tokens, p.tokens, total), least.tokens(tokens) * self.passes))
+
+    def least_prompt(self, tokens: float) -> float:
+        """The least seconds of one prompt."""
+        return (self.prompt_bound or self.bound).prompt(tokens, self.model.causal_prompt)
 
     def slower(self, factor: float) -> Replica:
         """The replica with every time multiplied."""
@@ -152,6 +166,8 @@ def check_split(model: Model, split: Split) -> None:
         return
     if model.heads % split.tp:
         raise NoLayout(f"tp({split.tp}) does not divide heads({model.heads})", "choose a divisor")
+    if model.encoder is not None and split.pp > 1:
+        raise NoLayout(f"pp({split.pp}): encoder and decoder of {model.name} aren't cut into stages", "choose tp")
     if split.pp > model.layers:
         raise NoLayout(f"pp({split.pp}) is more than layers({model.layers})", "choose fewer stages")
     if split.ep > 1:
@@ -168,6 +184,9 @@ def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | N
     check_split(spec.model, spec.split)
     config = config or engine_config(spec.stack)
     own = serving_defaults(spec.stack)
+    encodes = spec.model.encoder is not None
+    if encodes:
+        config = replace(config, chunked=False)  # an encoder's tokens see all others: they pass together
     return Replica(
         spec,
         parts(spec, calibration, GRID, old_kernels(spec.model, spec.stack, spec.release)),
@@ -184,6 +203,8 @@ def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | N
         config,
         step_bound(spec),
         slot=spec.longest if own.fixed_slots else 0.0,
+        prompt_parts=parts(spec, calibration, GRID, prompt=True) if encodes else None,
+        prompt_bound=step_bound(spec, prompt=True) if encodes else None,
     )
 
 

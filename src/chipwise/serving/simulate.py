@@ -196,7 +196,7 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
         parts.insert(0, (fleet.prefill, fleet.prefill.config or fleet.config))
     count, replicas = len(requests), sum(part.replicas for part, _ in parts)
     longest = max(len(part.step_times.tokens_s) for part, _ in parts)
-    step_times = np.ones((len(parts), longest, 2))
+    step_times = np.ones((len(parts), longest, 3))
     pools = np.zeros(len(parts), core.POOL)
     each = np.zeros(replicas, core.REPLICA)
     each["number"] = np.arange(replicas)
@@ -215,6 +215,9 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
             pool["prefills"] = True
             pool["transfer_s"], pool["latency_s"] = part.transfer_s_per_token, part.transfer_latency_s
         step_times[p, :, 0] = _stretched(part.step_times.tokens_s, longest)
+        if part.step_times.prompt_s is not None:
+            pool["apart"] = True
+            step_times[p, :, 2] = _stretched(part.step_times.prompt_s, longest)
         if part.use is not None:
             step_times[p, :, 1] = np.pad(part.use, (0, longest - len(part.use)), "edge")
         each["pool"][begin : begin + part.replicas] = p

@@ -34,7 +34,7 @@ REPLICA = _fields(
     "clock decoded",
 )
 POOL = _fields(
-    "blocks sequences tokens block mixed reserve chunked prefills begin end router turn",
+    "blocks sequences tokens block mixed reserve chunked apart prefills begin end router turn",
     "context_s pair_s sequence_s transfer_s latency_s",
 )
 TOTAL = _fields(
@@ -56,7 +56,8 @@ class State(NamedTuple):
     growing: Whole  # by replica and step modulo block: decoding requests that then need a new block
     groups: Whole  # by replica and group: bit 0, the prefix is in the cache; bit 1, the router sent the group there
     joining: Whole  # requests whose prompt ends in the iteration at hand
-    step_times: Real  # by pool and tokens of an iteration: seconds, and share of the way from idle to busy watts
+    # by pool and tokens of an iteration: seconds, share of the way from idle to busy watts, seconds of prompts apart
+    step_times: Real
     totals: Records  # by section of the run and replica
     gaps: Real  # by section of the run and bin: between tokens of a sequence, how many and how long together
     events: Records  # heap of requests that return: answered in a closed loop, or on their way to where they decode

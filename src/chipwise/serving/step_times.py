@@ -16,12 +16,14 @@ class StepTimeTable:
 
     An iteration with n tokens, decoding sequences whose contexts add up to C and chunks of q new tokens each after
     c earlier ones takes ``tokens_s[n] + context_s * C + pair_s * sum(q * (c + q / 2)) + sequence_s * sequences``.
+    Where prompts pass layers of their own, n counts the tokens that are written, and ``prompt_s[sum(q)]`` is added.
     """
 
     tokens_s: Array  # by tokens in the iteration, from 0 (unused) to the largest batch of tokens
     context_s: float = 0.0  # for each earlier token that a decoding sequence reads
     pair_s: float = 0.0  # for each pair of a new token of a prompt and a token before it
     sequence_s: float = 0.0  # for each sequence that gets a token: sampling, detokenizing, streaming
+    prompt_s: Array | None = None  # on top, by the prompts' tokens, which `tokens_s` then has not: an encoder's pass
     watts_idle: float = 0.0  # all chips of the replica
     watts_busy: float = 0.0  # at full use of memory or matrix units
 

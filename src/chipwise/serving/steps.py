@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from chipwise.catalog import Accelerators, Chip, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.ops.operations import Matmul
-from chipwise.ops.table import build
+from chipwise.ops.table import token_table
 from chipwise.predict.model.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
 from chipwise.predict.model.kernels import ComputeSpec, head_factor, matmul_seconds, stream_seconds
 from chipwise.predict.model.precision import peak_of
@@ -23,6 +23,7 @@ from chipwise.predict.site import compute_spec, slice_for, wires
 from chipwise.serving.formats import Format, Formats, formats
 from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
+from chipwise.workload.families.recurrent import state_bytes
 from chipwise.workload.model import Model
 
 Array = NDArray[np.float64]
@@ -54,8 +55,12 @@ class Parts:
     window_pair_s: float  # prompt attention of layers with a window, for each new token
 
 
-def parts(spec: ReplicaSpec, calibration: Calibration, tokens: Array, old_kernels: bool = False) -> Parts:
+def parts(
+    spec: ReplicaSpec, calibration: Calibration, tokens: Array, old_kernels: bool = False, prompt: bool = False
+) -> Parts:
     """The parts of iterations with these numbers of tokens. `old_kernels`: the cache is read for every query head.
+
+    `prompt`: of an encoder-decoder the pass of prompts through its encoder, else that of answers through its decoder.
 
     A context that is shorter than a window on average does not fill it.
 
@@ -69,7 +74,7 @@ def parts(spec: ReplicaSpec, calibration: Calibration, tokens: Array, old_kernel
     rows = np.maximum(np.ceil(batch / split.dp), 1.0)  # of one attention group
     specs = {f.arithmetic: _compute_spec(chip, f.arithmetic, calibration) for f in (fmt.base, fmt.dense, fmt.experts)}
     high = specs[fmt.base.arithmetic]
-    ops = build(model, 1)
+    ops, layers = token_table(model, prompt), model.read_layers if prompt else model.written_layers
     products, experts, head = np.zeros_like(rows), np.zeros_like(rows), np.zeros_like(rows)
     for op in ops.matmuls:
         if op.groups > 1:
@@ -88,15 +93,15 @@ def parts(spec: ReplicaSpec, calibration: Calibration, tokens: Array, old_kernel
     if model.patch:  # an image is one token here, with the attention of all its patches
         products = products + rows * model.image_tokens**2 * _pair_rate(model, split, high) * model.layers
     kept = float(model.window) if model.mixer == "linear" else min(float(model.window), typical)
+    wires_s = _collectives(model, layers, split, rows, batch, fmt, links) + _sends(model, split, rows, fmt, links)
     apart = 0 if model.mixer == "window" else model.windowed_layers
-    wires_s = _collectives(model, split, rows, batch, fmt, links) + _sends(model, split, rows, fmt, links)
     return Parts(
         tokens,
         products,
         experts,
         head,
         wires_s,
-        float(model.layers),
+        float(layers),
         float(model.moe_layers),
         float(model.layers if model.latent else 0),
         float(apart),
@@ -175,7 +180,9 @@ def one_shot_seconds(links: Wires, size: float, data: Array) -> Array:
     return np.asarray(np.minimum(np.minimum(direct, two_shot), ring))
 
 
-def _collectives(model: Model, split: Split, rows: Array, tokens: Array, fmt: Formats, links: Wires | None) -> Array:
+def _collectives(
+    model: Model, layers: int, split: Split, rows: Array, tokens: Array, fmt: Formats, links: Wires | None
+) -> Array:
     """Two all-reduces a layer under tensor parallelism; dispatch and combine where experts are apart."""
     if links is None or split.tp * split.dp == 1:
         return np.zeros_like(rows)
@@ -184,7 +191,7 @@ def _collectives(model: Model, split: Split, rows: Array, tokens: Array, fmt: Fo
     out = np.zeros_like(rows)
     if split.tp > 1:
         each = one_shot_seconds(links, split.tp, data)
-        out = out + each * (model.layers + (model.layers if split.dp == 1 else model.dense_layers))
+        out = out + each * (layers + (layers if split.dp == 1 else model.dense_layers))
     if split.dp > 1 and moe:
         group = _one(split.tp * split.dp)
         if split.ep > 1 and model.experts is not None:
@@ -204,15 +211,18 @@ def _sends(model: Model, split: Split, rows: Array, fmt: Formats, links: Wires |
 
 def context_seconds(model: Model, split: Split, fmt: Formats, e: ComputeSpec, old_kernels: bool = False) -> float:
     """Decode attention: seconds for each token of context a sequence reads, all layers that attend in full."""
-    if model.family != "decoder":
+    if not model.writes:
         return 0.0
-    full = model.layers - model.windowed_layers
+    full = model.written_layers - model.windowed_layers
     often = model.heads / model.kv_heads if old_kernels else 1.0
     return often * _read_seconds(model, split, fmt, e) * full / split.pp / split.dp
 
 
 def _window(model: Model, split: Split, fmt: Formats, e: ComputeSpec, kept: float) -> float:
     """Decode attention of the layers that keep so many tokens: seconds for each sequence."""
+    if model.ssm is not None:  # a state is read and written in every step, in its own precision
+        moved = 2 * model.ssm.layers * state_bytes(model.ssm) / split.tp
+        return moved / split.pp / split.dp / (e.bandwidth * e.coefficients.memory)
     return model.windowed_layers * kept / split.pp / split.dp * _read_seconds(model, split, fmt, e)
 
 
@@ -237,7 +247,7 @@ def pair_seconds(model: Model, split: Split, e: ComputeSpec, unfused: bool = Fal
     """Prompt attention: seconds for each pair of a new token and an earlier one, all layers that attend in full."""
     if model.family in ("cnn", "vit", "dit"):
         return 0.0
-    return _pair_rate(model, split, e, unfused) * (model.layers - model.windowed_layers) / split.pp / split.dp
+    return _pair_rate(model, split, e, unfused) * (model.read_layers - model.windowed_layers) / split.pp / split.dp
 
 
 def _window_pair(model: Model, split: Split, e: ComputeSpec, seen: float) -> float:
@@ -256,7 +266,7 @@ def _pair_rate(model: Model, split: Split, e: ComputeSpec, unfused: bool = False
     c = e.coefficients
     heads = model.heads / split.tp
     if unfused:  # all scores are computed, masked or not, and go through memory
-        all_pairs = 2.0 if model.causal else 1.0
+        all_pairs = 2.0 if model.causal_prompt else 1.0
         moved = 4 * SCORE_PASSES * heads / (e.bandwidth * c.memory)
         return all_pairs * (2 * heads * dims / (e.peak * c.matmul) + moved)
     rate = e.peak * c.attention * head_factor(dims / 2, e.mxu, c.attention_head)

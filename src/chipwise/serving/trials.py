@@ -84,7 +84,7 @@ class ReplicaTrials:
         if not self._seen:
             self._seen = [as_users_see(bound, self.service) for bound in slo]
         # what a model of one pass has on top is the way in, which no replica makes longer
-        more = slower if self.service.replica.model.family == "decoder" else 1.0
+        more = slower if self.service.replica.model.writes else 1.0
         seconds = self.at(load).seconds
         return tuple(
             SloCheck(bound, (own * slower + shown * more) * scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.workload.families import unet
+from chipwise.workload.families import seq2seq, unet
 from chipwise.workload.model import Model
 from chipwise.workload.params import count
 
@@ -16,6 +16,8 @@ def pass_flops(m: Model, tokens: float) -> float:
     >>> f"{50 * pass_flops(preset('dit-xl-2'), 256):.2e}"  # 119 billion multiply-adds a pass, as its authors print
     '1.19e+13'
     """
+    if m.encoder:  # the prompt; its answer passes the decoder
+        return seq2seq.encoder_flops(m, tokens)
     if not m.denoises:
         return _FLOPS_PER_PARAM * count(m).active * tokens
     if m.unet:

@@ -58,6 +58,8 @@ def _name(file: Path) -> str:
     """The folder a config.json lies in names the model; any other file names it itself."""
     if file.stem != "config":
         return file.stem
+    if file.parent.parent.name == "snapshots":  # of the Hugging Face cache: models--ORG--NAME/snapshots/REVISION
+        return file.parent.parent.parent.name.rsplit("--", 1)[-1]
     return "" if file.parent.name in ("", ".", "..") else file.parent.name
 
 

@@ -212,6 +212,31 @@ class Model:
         return not any(parts) and not special and self.mlp_layers is None and self.vocab_head
 
     @property
+    def writes(self) -> bool:
+        """Whether it answers token by token, with a cache of what came before."""
+        return self.family in ("decoder", "encoder-decoder")
+
+    @property
+    def read_layers(self) -> int:
+        """Layers that a prompt passes: of an encoder-decoder its encoder's."""
+        return self.encoder.layers if self.encoder else self.layers
+
+    @property
+    def written_layers(self) -> int:
+        """Layers that a token of an answer passes: of an encoder-decoder its decoder's."""
+        return self.layers - self.encoder.layers if self.encoder else self.layers
+
+    @property
+    def causal_prompt(self) -> bool:
+        """Whether a prompt's tokens see only those before them; an encoder's see all."""
+        return self.causal and self.encoder is None
+
+    @property
+    def fixed_input(self) -> int:
+        """Tokens that every request brings, whatever is asked: an image's, or the frames of 30 s of audio; 0: any."""
+        return self.image_tokens or (self.encoder.tokens if self.encoder else 0)
+
+    @property
     def attention_layers(self) -> int:
         """Layers that attend, in a window or in full."""
         return self.layers - (self.ssm.layers if self.ssm else 0)

@@ -96,6 +96,8 @@ def _without_stored(said: list[str]) -> tuple[str, list[str]]:
             stored = True
         elif not (stored and _VERSION.fullmatch(word)):
             kept.append(word)
+    if "unquantized" in said:  # tuned for few bits, stored in 16
+        precision = "bf16"
     if precision == "int8" and any(word in WEIGHTS_ALONE for word in said):
         precision = "int8w"
     return precision, kept

@@ -309,7 +309,7 @@ def kv_width(model: Model) -> int:
 
 
 def kv_bytes(model: Model, tokens: float, bytes_per_element: float) -> float:
-    """Bytes of the cache of one sequence; layers with a window hold only that, and only decoders keep a cache.
+    """Bytes of the cache of one sequence; layers with a window hold only that, and only models that write keep a cache.
 
     >>> from chipwise.workload.presets import preset
     >>> kv_bytes(preset("llama-3.1-70b"), 1, 2)  # 2 x 80 layers x 8 heads x 128 x 2 bytes
@@ -317,8 +317,11 @@ def kv_bytes(model: Model, tokens: float, bytes_per_element: float) -> float:
     >>> kv_bytes(preset("deepseek-v3"), 1, 2)  # 61 layers x (512 + 64) x 2 bytes
     70272.0
     """
-    if model.family != "decoder":
+    if not model.writes:
         return 0.0
+    if model.ssm:
+        state = model.ssm.layers * recurrent.state_bytes(model.ssm)
+        return float(model.attention_layers * tokens * kv_width(model) * bytes_per_element + state)
     windowed = model.windowed_layers
-    held = (model.layers - windowed) * tokens + (windowed * min(tokens, model.window) if windowed else 0.0)
+    held = (model.written_layers - windowed) * tokens + (windowed * min(tokens, model.window) if windowed else 0.0)
     return float(held * kv_width(model) * bytes_per_element)

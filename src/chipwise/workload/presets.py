@@ -11,6 +11,7 @@ from typing import Any
 
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.workload.build import build_model
+from chipwise.workload.hf_cache import PREFIX, is_id
 from chipwise.workload.model import Model
 from chipwise.workload.names import Match, folded, match, nearest
 
@@ -50,7 +51,10 @@ class UnknownModel(UnknownName):
             spellings |= {alias.rsplit("/", 1)[-1].lower(): known for alias in _tables()[known].get("aliases", ())}
         near = list(dict.fromkeys(spellings[spelling] for spelling in nearest(name, spellings)))
         guess = f"did you mean {', '.join(near)}?" if near else "such as llama-3.1-8b, mixtral-8x7b or resnet-50"
-        InputError.__init__(self, "model", name, f"a known name ({guess}); a Hugging Face config.json works too")
+        config = "a Hugging Face config.json"
+        if is_id(name):
+            config += f" (--model path/config.json, or {PREFIX}{name.strip()} from the local Hugging Face cache)"
+        InputError.__init__(self, "model", name, f"a known name ({guess}); {config} works too")
 
 
 def preset(name: str) -> Model:

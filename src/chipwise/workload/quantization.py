@@ -14,7 +14,7 @@ _DTYPES = {"float16": "fp16"}  # weights stored in 32 bits are served in 16
 _TAKEN = (*METHODS, *BITS, "compressed-tensors", "modelopt", "quark")
 
 
-def native_precision(config: Mapping[str, Any], where: str) -> str:
+def native_precision(config: Mapping[str, Any], where: str = "config.json") -> str:
     """What the weights are stored in: of `quantization_config`, else `torch_dtype`, else bf16.
 
     >>> native_precision({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "config.json")

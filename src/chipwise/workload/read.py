@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import Conflict, InputError, MissingInput, UnitMissing, UnknownName
+from chipwise.workload.hf_cache import PREFIX, cached_config
 
 if TYPE_CHECKING:
     from chipwise.workload import Model, Workload
@@ -152,8 +153,8 @@ def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:
     known = _described(model)
     if flags.get("trace"):
         return
-    missing: list[tuple[str, ...]] = [] if known.image_tokens or flags.get("input_len") else [("input_len",)]
-    if known.family == "decoder" and not flags.get("output_len"):
+    missing: list[tuple[str, ...]] = [] if known.fixed_input or flags.get("input_len") else [("input_len",)]
+    if known.writes and not flags.get("output_len"):
         missing.append(("output_len",))
     if known.denoises and not flags.get("denoise_steps"):
         missing.append(("denoise_steps",))
@@ -185,6 +186,8 @@ def _source(text: str) -> tuple[Path | None, Any]:
     """The workload file, or the model where the argument names one."""
     if not text.strip():
         raise InputError("workload", text, "a workload file, a known model's name or a config.json")
+    if text.strip().startswith(PREFIX):
+        return None, _cached(text)
     path = Path(text)
     if path.suffix == ".json" or _is_dir(path):
         return None, _config(path)
@@ -194,6 +197,8 @@ def _source(text: str) -> tuple[Path | None, Any]:
 
 
 def _model(text: str) -> Any:
+    if text.strip().startswith(PREFIX):
+        return _cached(text)
     path = Path(text)
     return _config(path) if path.suffix == ".json" or _exists(path) else _known(text)
 
@@ -207,6 +212,15 @@ def _known(name: str) -> str:
     except UnknownName as error:
         raise InputError(error.field, name, f"{error.accepted}; see `chipwise models`") from None
     return name  # with what its words say of the precision
+
+
+def _cached(text: str) -> dict[str, str]:
+    """The config of a model in the Hugging Face cache, without following links: its folder is a snapshot."""
+    from chipwise.workload import from_hf_config
+
+    file = cached_config(text)
+    from_hf_config(file)
+    return {"hf": str(file.absolute())}
 
 
 def _config(path: Path) -> dict[str, str]:

@@ -150,7 +150,7 @@ class ServingWorkload:
     @property
     def unit(self) -> str:
         """What is answered: tokens of a model that writes, else sequences or images."""
-        return "tokens" if self.model.family == "decoder" else self.serve.unit
+        return "tokens" if self.model.writes else self.serve.unit
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

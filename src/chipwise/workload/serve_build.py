@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.errors import NOTHING, Conflict, InputError, Refusal, UnknownName
+from chipwise.errors import NOTHING, Conflict, InputError, UnknownName
 from chipwise.workload.model import Model
 from chipwise.workload.serve import METRICS, Arrival, Bound, Lengths, Serve, Trace
 from chipwise.workload.trace import at_rate, rate_of, read_trace
@@ -13,7 +13,7 @@ from chipwise.workload.trace import at_rate, rate_of, read_trace
 if TYPE_CHECKING:
     from chipwise.workload.serve_spec import ServeSpec
 
-UNITS = {"decoder": "tokens", "encoder": "sequences"}
+UNITS = {"decoder": "tokens", "encoder-decoder": "tokens", "encoder": "sequences"}
 _WAYS = "one of arrival: {rate: 20}, arrival: {users: 64}, trace: file.csv and offline: {requests: 1M}"
 
 
@@ -46,16 +46,17 @@ def build_serve(spec: ServeSpec, model: Model, base: Path) -> Serve:
 def _only_for_its_family(spec: ServeSpec, model: Model) -> None:
     """Keys that mean nothing for a kind of model are refused rather than ignored."""
     kind = f"an {model.family}" if model.family[0] in "aeiou" else f"a {model.family}"
-    if model.family == "encoder-decoder":
-        raise Refusal(
-            f"serving {model.name} can't be predicted: its prompts pass through an encoder and its answers through a"
-            " decoder, and batches of both are modelled for decoders alone",
-            "its training can be (`chipwise predict`, `chipwise compare`)",
-        )
     images = bool(model.image_tokens)
     if images and spec.input is not None:
         raise InputError("serve.input", str(spec.input), f"nothing: {kind} takes images, of one size")
-    if model.family != "decoder":
+    if model.fixed_input and not images and spec.input is not None:
+        raise InputError(
+            "serve.input", str(spec.input),
+            f"nothing: {model.name} reads 30 s of audio at a time, {model.fixed_input:,} frames a request",
+        )  # fmt: skip
+    if model.encoder is not None and spec.prefix_hit is not None:
+        raise InputError("serve.prefix_hit", spec.prefix_hit, f"nothing: {kind} reads a prompt as a whole")
+    if not model.writes:
         if spec.output is not None:
             raise InputError("serve.output", str(spec.output), f"nothing: {kind} answers in one pass")
         for key in ("kv_precision", "prefix_hit"):
@@ -88,17 +89,27 @@ def _lengths(spec: ServeSpec, model: Model, trace: Trace | None) -> tuple[Length
     if model.image_tokens:
         return Lengths.fixed(model.image_tokens), none
     if trace is not None:
-        return Lengths.of(trace.input), Lengths.of(trace.output) if model.family == "decoder" else none
-    if spec.input is None:
+        return Lengths.of(trace.input), Lengths.of(trace.output) if model.writes else none
+    given = Lengths.fixed(model.fixed_input) if model.fixed_input else spec.input
+    if given is None:
         raise InputError("serve.input", NOTHING, "tokens of a prompt such as 1000 or {p50: 900, p99: 8000}, or a trace")
-    if model.family != "decoder":
-        return spec.input, none
+    if not model.writes:
+        return given, none
     if spec.output is None:
         raise InputError("serve.output", NOTHING, "tokens of an answer such as 300 or {p50: 200, p99: 900}, or a trace")
-    return spec.input, spec.output
+    return given, spec.output
 
 
 def _within_context(given: Lengths, taken: Lengths, model: Model) -> None:
+    if model.encoder is not None:  # encoder and decoder have positions of their own
+        for field, lengths in {"serve.input": given, "serve.output": taken}.items():
+            most = lengths.most
+            if model.context and most > model.context and not (field == "serve.input" and model.fixed_input):
+                raise InputError(
+                    field, f"{most:,.0f} tokens at the longest",
+                    f"at most the {model.context:,} tokens {model.name} takes (model.context changes that)",
+                )  # fmt: skip
+        return
     longest = given.most + taken.most
     if model.context and longest > model.context:
         field = "serve.input + serve.output" if taken.most else "serve.input"
@@ -138,7 +149,7 @@ def _slo(spec: ServeSpec, model: Model, taken: Lengths) -> tuple[Bound, ...]:
     if bounds and spec.offline is not None:
         raise Conflict("serve.slo", "offline", "its SLO is offline.deadline")
     for bound in bounds:
-        if model.family != "decoder" and bound.metric != "e2e":
+        if not model.writes and bound.metric != "e2e":
             raise InputError(f"serve.slo.{bound.metric}", str(bound), f"e2e: {model.name} answers in one pass")
         if bound.metric in ("tpot", "itl") and taken.most < 2:
             raise InputError(f"serve.slo.{bound.metric}", str(bound), "answers of two tokens or more: one has no gap")

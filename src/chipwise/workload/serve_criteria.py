@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chipwise.units import format_bytes, format_count, format_seconds
 from chipwise.workload.criteria import what_was_taken
+from chipwise.workload.families.seq2seq import written_params
 from chipwise.workload.flops import pass_flops
 from chipwise.workload.model import STORED_BYTES
 from chipwise.workload.params import count, kv_bytes
@@ -24,7 +25,7 @@ def what_decides_serving(workload: ServingWorkload) -> list[str]:
     >>> [line.split(":")[0] for line in what_decides_serving(load_serving(text))][:3]
     ['memory bandwidth', 'memory size', 'achievable bf16 matmul throughput']
     """
-    decides = _tokens(workload) if workload.model.family == "decoder" else _one_pass(workload)
+    decides = _tokens(workload) if workload.model.writes else _one_pass(workload)
     return decides + _anyway(workload)
 
 
@@ -34,16 +35,19 @@ def _tokens(workload: ServingWorkload) -> list[str]:
     params = count(m)
     active = params.active - params.mtp_active  # extra layers that predict ahead are not served
     weights = params.main * STORED_BYTES[s.precision]
+    step = written_params(m) * STORED_BYTES[s.precision] if m.encoder else weights
     element = STORED_BYTES[s.kv_precision]
     usual, longest = s.input.mean + s.output.mean, s.input.most + s.output.most
     fresh = s.input.mean * (1 - s.prefix_hit)
     bandwidth = (
-        f"memory bandwidth: each decoding step reads up to {format_bytes(weights)} of weights and the cache of every"
+        f"memory bandwidth: each decoding step reads up to {format_bytes(step)} of weights and the cache of every"
         " sequence in it, which sets the time per token"
     )
-    prefill = f"{_FLOPS_PER_PARAM * active * fresh:.1e}".replace("e+", "e")
+    reads = pass_flops(m, fresh) if m.encoder else _FLOPS_PER_PARAM * active * fresh
+    prefill = f"{reads:.1e}".replace("e+", "e")
+    pass_over = "the encoder takes" if m.encoder else "prefill takes"
     flops = (
-        f"achievable {_computed_in(s.precision)} matmul throughput: prefill takes {prefill}"
+        f"achievable {_computed_in(s.precision)} matmul throughput: {pass_over} {prefill}"
         f" FLOPs for the {fresh:,.0f} new tokens of a mean prompt, which sets the time to the first token"
     )
     at_longest = f" and {format_bytes(kv_bytes(m, longest, element))} at {longest:,.0f}" if longest > usual else ""

@@ -23,6 +23,8 @@ _MOST_TOKENS = 10**9
 def read_trace(path: Path, model: Model) -> Trace:
     """The requests of a file with a header and one request a line, in order of arrival."""
     columns = COLUMNS.get(model.family, IMAGE_COLUMNS)
+    if model.encoder is not None:
+        columns = ("arrival_s", "output") if model.fixed_input else COLUMNS["decoder"]
     seen: list[tuple[float, int, int]] = []
     last = -math.inf
     for line, cells in _rows(path, columns):
@@ -32,12 +34,15 @@ def read_trace(path: Path, model: Model) -> Trace:
             raise BrokenFile(f"{where} arrival_s", f"{arrival:g}", f"no time before the line above ({last:g})")
         last = arrival
         tokens = [_tokens(cells[name], f"{where} {name}") for name in columns[1:]]
-        if model.context and sum(tokens) > model.context:
+        together = max(tokens) if model.encoder and tokens else sum(tokens)
+        if model.context and together > model.context:
             raise BrokenFile(
-                where, f"{sum(tokens)} tokens",
+                where, f"{together} tokens",
                 f"at most the {model.context:,} tokens {model.name} takes (model.context changes that)",
             )  # fmt: skip
-        seen.append((arrival, tokens[0] if tokens else model.image_tokens, tokens[1] if len(tokens) > 1 else 0))
+        if model.fixed_input:
+            tokens.insert(0, model.fixed_input)
+        seen.append((arrival, tokens[0], tokens[1] if len(tokens) > 1 else 0))
     if not seen:
         raise BrokenFile("serve.trace", str(path), "at least two requests below the header: it has none")
     if seen[0][0] == last:

@@ -94,7 +94,7 @@ class ServingRow:
     @property
     def writes(self) -> bool:
         """Whether the model answers token by token."""
-        return self.served.service.target.workload.model.family == "decoder"
+        return self.served.service.target.workload.model.writes
 
     @property
     def headroom(self) -> Estimate | None:

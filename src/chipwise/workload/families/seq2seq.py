@@ -33,6 +33,31 @@ def counts(m: Model) -> dict[str, int]:
     }
 
 
+def written_params(m: Model) -> int:
+    """Weights that a token of an answer passes: the decoder's, without the keys and values of what was read."""
+    e = m.encoder
+    assert e is not None
+    d, width, decoder = m.d_model, m.heads * m.head_dim, m.layers - e.layers
+    mlp = (3 if m.gated else 2) * d * m.d_ff
+    return decoder * (6 * d * width + mlp) + m.vocab * d
+
+
+def encoder_flops(m: Model, tokens: float) -> float:
+    """FLOPs of the encoder over so many tokens, and of the keys and values that the decoder will read.
+
+    >>> from chipwise.workload.presets import preset
+    >>> f"{encoder_flops(preset('whisper-large-v3'), 1500):.2e}"
+    '2.59e+12'
+    """
+    e = m.encoder
+    assert e is not None
+    d, width, decoder = m.d_model, m.heads * m.head_dim, m.layers - e.layers
+    mlp = (3 if m.gated else 2) * d * m.d_ff
+    layer = 4 * d * width + mlp + 2 * tokens * width
+    audio = 2 * 3 * e.mels * d + 3 * d * d if e.mels else 0
+    return 2 * tokens * (e.layers * layer + 2 * decoder * d * width + audio)
+
+
 def rows(m: Model, sequence: int) -> tuple[float, float]:
     """Tokens that the encoder reads and that the decoder writes of one sample."""
     assert m.encoder is not None
