@@ -1,13 +1,13 @@
 """Record the options of the tools that launches are written for, out of their wheels or sources.
 
     pip download --no-deps -d wheels vllm sglang torchtitan skypilot dstack
-    pip download --no-deps -d wheels --python-version 3.12 --only-binary=:all: maxtext
-    python scripts/launch_options.py wheels/*.whl megatron/training/arguments.py tensorrt_llm/commands/serve.py
+    pip download --no-deps -d wheels --python-version 3.12 --only-binary=:all: maxtext megatron-core
+    python scripts/launch_options.py wheels/*.whl tensorrt_llm/commands/serve.py
 
-Nothing of the tools is imported: their argument definitions are read as text. The exceptions are SkyPilot and dstack,
-whose schemas their own code makes: both have to be installed for those two, in an environment of its own. What is
-written lies in tests/unit/launch_options, a file a tool, with version, source and date; versions in
-src/chipwise/launch/data follow.
+Nothing of the tools is imported: their argument definitions are read as text. The exceptions are SkyPilot, dstack
+and Megatron-LM, whose own code makes schemas and parser: they have to be installed, in an environment of its own. What
+is written lies in tests/unit/launch_options, a file a tool, with version, source and date; versions in
+src/chipwise/launch/data follow. Names of chips in dstack.json are those of gpuhunt and are added by hand.
 """
 
 from __future__ import annotations
@@ -165,6 +165,23 @@ def maxtext(wheel: Wheel) -> tuple[Options, dict[str, Any], str]:
     )
 
 
+def megatron(wheel: Wheel) -> tuple[Options, dict[str, Any], str]:
+    """Megatron-LM: what its parser has; the wheel has to be installed with torch and Triton, on Python 3.12."""
+    from argparse import ArgumentParser
+
+    from megatron.training.arguments import add_megatron_arguments
+
+    parser = ArgumentParser(allow_abbrev=False)
+    add_megatron_arguments(parser)
+    options: Options = {
+        name: [str(choice) for choice in action.choices] if action.choices else None
+        for action in parser._actions
+        for name in action.option_strings
+        if name.startswith("--")
+    }
+    return options, {}, "the parser that megatron/training/arguments.py makes"
+
+
 def bare(schema: Any) -> Any:
     """A schema without its words."""
     if isinstance(schema, dict):
@@ -204,8 +221,12 @@ WHEELS: dict[str, Callable[[Wheel], tuple[Options, dict[str, Any], str]]] = {
     "maxtext": maxtext,
     "skypilot": skypilot,
     "dstack": dstack,
+    "megatron_core": megatron,
 }
-SOURCES = {"arguments.py": "megatron", "serve.py": "tensorrt-llm"}  # tools without a wheel that holds their arguments
+SOURCES = {"serve.py": "tensorrt-llm"}  # tools without a wheel that holds their arguments
+
+
+TOOLS = {"megatron_core": "megatron"}  # by the name of the wheel, where that is another
 
 
 def write(tool: str, version: str, source: str, options: Options, more: dict[str, Any]) -> None:
@@ -228,7 +249,7 @@ def main() -> None:
             if wheel.tool not in WHEELS:
                 raise SystemExit(f"{path}: no tool that launches are written for")
             options, more, source = WHEELS[wheel.tool](wheel)
-            write(wheel.tool, wheel.version, f"{path.name}: {source}", options, more)
+            write(TOOLS.get(wheel.tool, wheel.tool), wheel.version, f"{path.name}: {source}", options, more)
         elif path.name in SOURCES:
             write(SOURCES[path.name], "main", str(path), added(path.read_text(encoding="utf-8")), {})
         else:

@@ -81,8 +81,9 @@ class RoundScheduler:
             for name in ("score", "order", "shares", "latest")
             if getattr(old, name) is not None
         }
-        wait = old.wait[stay] if isinstance(old.wait, np.ndarray) else old.wait
-        self._decision = replace(old, wait=wait, **rows)
+        values = {"wait": old.wait, "tie": old.tie}  # of each job, or one for all
+        rows |= {name: value[stay] for name, value in values.items() if isinstance(value, np.ndarray)}
+        self._decision = replace(old, **rows)
 
     def _reapply(self) -> None:
         """Allocate by the decision in force: by its shares and what every job has had of them, or by its scores."""

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from importlib import resources
 
 import pytest
 
@@ -88,3 +89,10 @@ def test_published_edge_rows_name_their_source():
     assert all(row["source_repo"] and row["source_date"] for row in every)
     assert len({row["id"] for row in every}) == len(every)
     assert sum(map(edge_rows.eligible, every)) > 0.95 * len(every)
+
+
+def test_figures_of_data_sheets_that_nobody_read_are_marked():
+    """A source without an address can't be looked up: its row says that it is not verified."""
+    text = resources.files("chipwise.catalog").joinpath("data", "edge_figures.csv").read_text(encoding="utf-8")
+    sheets = [row for row in csv.DictReader(text.splitlines()) if row["source"].startswith("NVIDIA A")]
+    assert sheets and all(row["note"].startswith("not verified") for row in sheets)

@@ -171,6 +171,12 @@ def test_figures_in_rounds_do_not_change(seed0, policy):
     assert (ours.avg_jct_s, ours.p99_jct_s, ours.cost_usd) == pytest.approx(ROUNDS[policy], rel=1e-9)
 
 
+def test_ties_and_waits_of_jobs_leave_with_them(seed0):
+    """A policy whose decision has a `tie` or `wait` a job: rows of those that are done are taken out with the rest."""
+    ours = replay(seed0, "cheapest-within-deadline", GAVEL_REALLOCATE_S)
+    assert ours.completed == 300
+
+
 def test_the_benchmark_replays_any_gavel_trace(tmp_path):
     for name in ("jobs.csv", "throughput.csv", "cluster.csv"):
         shutil.copy(FOLDER / name, tmp_path)

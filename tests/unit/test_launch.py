@@ -295,7 +295,8 @@ def test_expert_layers_and_latent_attention_reach_megatron():
     [
         ("megatron", {"recompute": "offload"}, LLAMA, "not expressed: activations offloaded"),
         ("megatron", {}, WORKLOADS[4], "not expressed: LoRA"),
-        ("megatron", {}, WORKLOADS[2], "not expressed: the optimizer lion"),
+        ("maxtext", {}, WORKLOADS[2], "not expressed: the optimizer lion"),
+        ("megatron", {"zero": 2, "shard": 64}, WORKLOADS[2], "Megatron-FSDP refuses the optimizer lion"),
         ("megatron", {"dp": 8, "pp": 8, "vpp": 3}, LLAMA, "not expressed: 32 layers don't divide"),
         ("torchtitan", {"zero": 1, "shard": 64}, LLAMA, "not expressed: ZeRO-1"),
         ("torchtitan", {}, WORKLOADS[2], "has no config of this model"),
@@ -350,6 +351,23 @@ def test_tpu_slices_are_named_as_google_counts_them():
         launch(training(on="v5p:64"), "dstack")
     with pytest.raises(Refusal, match="SkyPilot starts one TPU slice"):
         launch(training(on="2*v5e:16x16"), "skypilot")
+
+
+def test_chips_are_named_as_dstack_knows_them():
+    names = recorded("dstack")["accelerators"]["names"]
+    for chip, row in accelerator_names().items():
+        assert not row["dstack"] or row["dstack"].split(":")[0] in names, chip
+
+
+def test_megatron_knows_lion_by_name():
+    run = training(WORKLOADS[2])
+    assert dict(options_of(words_of(run, "megatron")))["--optimizer"] == "lion"
+    assert not any("optimizer" in note for note in launch(run).notes)
+
+
+@pytest.mark.parametrize("tool", ["vllm", "sglang", "tensorrt-llm", "megatron", "torchtitan", "maxtext"])
+def test_a_tool_names_the_version_its_options_were_recorded_of(tool):
+    assert tools()[tool].version == recorded(tool)["version"]
 
 
 def test_every_offer_makes_a_task():

@@ -260,6 +260,18 @@ def test_prices_that_cannot_be_found_are_refused(keys: dict[str, Any], field: st
     assert said.startswith(f"pools[0].{field}: ") and words in said
 
 
+def test_the_price_of_delay_is_read_from_the_pools_file(tmp_path: Path) -> None:
+    text = "pools: [{name: a, backend: local, chip: h100, count: 8, price: 2.0}]\n"
+    path = tmp_path / "pools.yaml"
+    for line, weights in (("", {}), ("delay: 20\n", {"delay": 20.0}), ("delay: 0\n", {"delay": 0.0})):
+        path.write_text(text + line, encoding="utf-8")
+        assert load_pools(path).weights == weights
+    for wrong in ("-1", ".inf", "soon"):
+        path.write_text(f"{text}delay: {wrong}\n", encoding="utf-8")
+        with pytest.raises(InputError, match=r"^delay: "):
+            load_pools(path)
+
+
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load_pools(tmp_path / "none.yaml")

@@ -9,7 +9,9 @@ from chipwise.launch.tools import Tool
 
 Fields = dict[str, str | int | float]
 Conditions = dict[str, bool]
-OPTIMIZERS = {"adam": "adam", "adamw": "adam", "sgd": "sgd", "muon": "muon"}  # as Megatron-LM's --optimizer has them
+# as Megatron-LM's --optimizer has them
+OPTIMIZERS = {"adam": "adam", "adamw": "adam", "sgd": "sgd", "muon": "muon", "lion": "lion"}
+FSDP_OPTIMIZERS = ("adam", "sgd")  # all that Megatron-FSDP takes: megatron/training/arguments.py of 0.19.2
 MESH = ("data", "fsdp", "pipeline")
 MAXTEXT_OPTIMIZERS = {"adam": "adamw", "adamw": "adamw", "sgd": "sgd", "muon": "muon"}
 
@@ -19,7 +21,7 @@ def fields(run: TrainingRun, tool: Tool) -> Fields:
     work, layout, acc = run.workload, run.layout, run.accelerators
     t, m = work.train, work.model
     shard = layout.shard if layout.zero else 1
-    optimizers = MAXTEXT_OPTIMIZERS if tool.id == "maxtext" else OPTIMIZERS
+    optimizers = _optimizers(tool)
     stages = layout.pp * layout.vpp
     return {
         **{axis: getattr(layout, axis) for axis in ("dp", "tp", "pp", "cp", "ep", "vpp")},
@@ -119,7 +121,8 @@ def conditions(run: TrainingRun, tool: Tool) -> Conditions:
         "dcn_none": int(mesh["slices"]) > 1 and not any(int(mesh[f"dcn_{axis}"]) > 1 for axis in MESH),
         "ep_over_cp": inside > 1,
         "lora": t.lora_rank > 0,
-        "optimizer_other": t.optimizer not in OPTIMIZERS,
+        "optimizer_other": t.optimizer not in _optimizers(tool),
+        "optimizer_not_fsdp": layout.zero >= 2 and OPTIMIZERS.get(t.optimizer, "adam") not in FSDP_OPTIMIZERS,
         "named": m.name in tool.models,
         "moe": e is not None,
         "shared_experts": e is not None and e.shared_d_ff > 0,
@@ -138,6 +141,10 @@ def conditions(run: TrainingRun, tool: Tool) -> Conditions:
         "gpu": acc.chip.family == "gpu",
         "many_devices": acc.chip.devices > 1,
     }
+
+
+def _optimizers(tool: Tool) -> dict[str, str]:
+    return MAXTEXT_OPTIMIZERS if tool.id == "maxtext" else OPTIMIZERS
 
 
 def _plain(number: float) -> int | float:
