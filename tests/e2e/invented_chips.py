@@ -137,8 +137,18 @@ block = 32
 mixed = false
 reserve = true
 memory_share = 0.5
+{CITED}"""
+
+TOOLS = f"""
+[[tool]]
+id = "flume"
+name = "Flume"
+work = "serve"
+stacks = ["flume"]
+endings = [".flume.sh"]
+version = "1"
 command = [
-  {{ text = "flume run MODEL --split {{tp}}" }},
+  {{ text = "flume run {{model}} --split {{tp}}" }},
   {{ text = "--narrow", when = "fp8" }},
   {{ text = "--at-once {{most_sequences}} --chunk {{most_tokens}}" }},
 ]
@@ -165,6 +175,7 @@ def invented_catalog(folder: Path) -> Path:
         "slices.toml": SLICES,
         "compilers.toml": COMPILERS,
         "stacks.toml": STACKS,
+        "tools.toml": TOOLS,
         "capabilities.csv": f"13.0,2048,256,255,128,1,{NOTED[:-1]}\n",
         "offers.csv": "".join(
             OFFER.format(chip=chip, name=name, chips=chips, usd=usd, spot=usd / 2) + "\n"

@@ -19,7 +19,7 @@ ROWS = compare(
     [Candidate.read(c) for c in ("h100", "h200", "b200", "v5p", "mi300x", "v7x")],
     Knowledge(load_calibration(bench=False), today=date(2026, 9, 1)),
 ).rows
-factors = st.lists(st.floats(0.2, 5.0), min_size=len(ROWS), max_size=len(ROWS))
+factors = st.lists(st.floats(1.0, 25.0), min_size=len(ROWS), max_size=len(ROWS))
 
 
 def changed(by):

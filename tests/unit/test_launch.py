@@ -461,7 +461,7 @@ def test_the_ending_of_a_file_says_what_it_is_for(file, tool):
 def test_a_file_of_another_kind_or_an_unknown_tool_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"^launch: 'run.maxtext.yml' is not accepted"):
         launch(serving(), file="run.maxtext.yml")
-    with pytest.raises(UnknownName, match=r"^launch_for: 'megatron'"):
+    with pytest.raises(UnknownName, match=r"^launch_for: unknown name 'megatron'"):
         launch(serving(), "megatron")
     with pytest.raises(UnknownName, match=r"^launch_for: 'slurm'"):
         check_launch_file(tmp_path / "run.sh", "slurm")

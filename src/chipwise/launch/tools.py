@@ -10,6 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from chipwise.catalog.files import tables
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -72,7 +74,7 @@ def tools() -> Mapping[str, Tool]:
     >>> list(tools())
     ['vllm', 'sglang', 'tensorrt-llm', 'jetstream', 'megatron', 'torchtitan', 'maxtext']
     """
-    return {table["id"]: _tool(table) for table in tomllib.loads(_text("tools.toml"))["tool"]}
+    return {table["id"]: _tool(table) for table in tables("tools.toml", "tool")}
 
 
 @cache

@@ -1,12 +1,13 @@
-"""Commitments that count: none older than a year, none above what the same chips cost on demand."""
+"""Commitments that count: none older than a year or of low confidence, none above what the chips cost on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from chipwise.catalog import Chip, Commitment
+from chipwise.catalog.offers import DOUBTFUL
 from chipwise.prices.book import PriceBook
 from chipwise.prices.fit import price_of
 from chipwise.prices.record import age_in_days
@@ -33,16 +34,19 @@ def commitments_that_count(
     >>> "oblivus" in {c.cloud for c in found.counted}, [words for words in found.left_out if "oblivus" in words]
     (False, ['oblivus at $3.62/h of 2024-02-26: older than a year'])
     """
-    now = price_of(chip, chip.fabric.host_chips, False, today, book)
+    wanted = None if clouds is None else set(clouds)
+    offers = book.offers if wanted is None else tuple(o for o in book.offers if o.cloud in wanted)
+    now = price_of(chip, chip.fabric.host_chips, False, today, replace(book, offers=offers))
     counted, left_out = [], []
-    for c in book.commitments_for(chip.id, years, clouds):
-        against = c.ondemand_usd_per_chip_hour
-        if against is None and now is not None:
-            against = now.usd_per_chip_hour
+    for c in book.commitments_for(chip.id, years, wanted):
+        without = (c.ondemand_usd_per_chip_hour, now.usd_per_chip_hour if now else None)
+        against = min((usd for usd in without if usd is not None), default=None)
         if c.own:
             counted.append(c)
         elif age_in_days(c.date, today) > OLDEST_DAYS:
             left_out.append(f"{_named(c)}: older than a year")
+        elif c.note.startswith(DOUBTFUL):
+            left_out.append(f"{_named(c)}: of low confidence")
         elif against is not None and c.usd_per_chip_hour >= against:
             left_out.append(f"{_named(c)}: not below ${against:.2f}/h on demand")
         else:
