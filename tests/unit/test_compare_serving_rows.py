@@ -12,7 +12,7 @@ from chipwise.compare import Candidate, Terms, compare
 from chipwise.compare.decision import pick_of, runner_up
 from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.serving.fleet import held, rent, slices
-from chipwise.compare.serving.row import Demand, demand_of
+from chipwise.compare.serving.row import OPEN_USE, Demand, demand_of
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.knowledge import Knowledge
 from chipwise.serving.capacity import holds
@@ -237,3 +237,10 @@ def test_the_demand_of_another_size_keeps_what_replicas_sustain():
     twice = market.times(2.0)
     assert twice.known is market.known and twice.demand.load == 40
     assert replace(market.demand, load=0.0).replicas(3.0) == 1
+
+
+def test_without_an_slo_a_fleet_is_not_filled_to_the_brim():
+    work = load_serving(overrides={"model": "resnet-50", "serve": {"arrival": {"rate": 20000}}})
+    found = on("h100,l4", work)
+    assert all(row.headroom.value >= 1 / OPEN_USE - 1.02 for row in found.rows)
+    assert any("at most 80 % is used" in line for line in found.assumptions)

@@ -38,8 +38,14 @@ def _one(s: Statement) -> Table:
     usd = next(column for column in OPTION if column.key == "usd")
     every = rows(s)
     best = frozenset(i for i, row in enumerate(every) if row.option is not None and row.option is s.cheapest)
-    columns: list[Column[CostRow]] = [STATEMENT[0], OPTION[0], usd, *bill, OPTION[-1], EVIDENCE]
+    source: Column[CostRow] = Column("", None, "from", _from, words=True)
+    columns: list[Column[CostRow]] = [STATEMENT[0], OPTION[0], usd, *bill, source, EVIDENCE]
     return table(columns, every, s.basis, strong=best)
+
+
+def _from(row: CostRow) -> str:
+    """Who sells it; why nobody does, without those left out, which --full names."""
+    return str(OPTION[-1].cell(row)).partition(" (left out: ")[0]
 
 
 def _matrix(statements: list[Statement]) -> Table:

@@ -143,6 +143,7 @@ def study_record(study: Study) -> dict[str, Any]:
         "margins": {
             "share": study.share,
             "scale": m.scale,
+            "asked": m.asked,
             "final": m.final,
             "curve": m.curve,
             "between_seeds": m.between_seeds,

@@ -37,23 +37,27 @@ def commitments_that_count(
     wanted = None if clouds is None else set(clouds)
     offers = book.offers if wanted is None else tuple(o for o in book.offers if o.cloud in wanted)
     now = price_of(chip, chip.fabric.host_chips, False, today, replace(book, offers=offers))
-    counted, left_out = [], []
+    counted: list[Commitment] = []
+    left_out: dict[tuple[str, str], list[Commitment]] = {}
     for c in book.commitments_for(chip.id, years, wanted):
         without = (c.ondemand_usd_per_chip_hour, now.usd_per_chip_hour if now else None)
         against = min((usd for usd in without if usd is not None), default=None)
         if c.own:
             counted.append(c)
         elif age_in_days(c.date, today) > OLDEST_DAYS:
-            left_out.append(f"{_named(c)}: older than a year")
+            left_out.setdefault((c.cloud, "older than a year"), []).append(c)
         elif c.note.startswith(DOUBTFUL):
-            left_out.append(f"{_named(c)}: of low confidence")
+            left_out.setdefault((c.cloud, "of low confidence"), []).append(c)
         elif against is not None and c.usd_per_chip_hour >= against:
-            left_out.append(f"{_named(c)}: not below ${against:.2f}/h on demand")
+            left_out.setdefault((c.cloud, f"not below ${against:.2f}/h on demand"), []).append(c)
         else:
             counted.append(c)
-    return Commitments(tuple(counted), tuple(left_out))
+    return Commitments(tuple(counted), tuple(f"{_named(many)}: {why}" for (_, why), many in left_out.items()))
 
 
-def _named(c: Commitment) -> str:
+def _named(commitments: list[Commitment]) -> str:
+    """Commitments of one cloud by the cheapest, which comes first."""
+    c, more = commitments[0], len(commitments) - 1
     where = f"{c.cloud} {c.region}" if c.region else c.cloud
-    return f"{where} at ${c.usd_per_chip_hour:.2f}/h of {c.date}"
+    others = f" and {more} more" if more else ""
+    return f"{where} at ${c.usd_per_chip_hour:.2f}/h of {c.date}{others}"

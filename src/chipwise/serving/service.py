@@ -145,7 +145,7 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
             runs = " and ".join(f"{kind} chips" for kind in found.vendors or found.families)
             raise Refusal(f"{found.name} does not run on {chip.id}", f"it runs on {runs}")
         return found
-    # vLLM lists Whisper for GPUs and no T5 (docs/models/supported_models.md, 2026-08)
+    # vLLM serves Whisper on GPUs, and no T5 (its list of supported models)
     hears = bool(workload.model.encoder and workload.model.encoder.mels) and chip.family == "gpu"
     if workload.model.family == "decoder" or hears:
         return default_stack(chip, "serve")

@@ -54,7 +54,7 @@ class UnknownModel(UnknownName):
         config = "a Hugging Face config.json"
         if is_id(name):
             config += f" (--model path/config.json, or {PREFIX}{name.strip()} from the local Hugging Face cache)"
-        InputError.__init__(self, "model", name, f"a known name ({guess}); {config} works too")
+        InputError.__init__(self, "model", name, f"a known name ({guess}); {config} works too; see `chipwise models`")
 
 
 def preset(name: str) -> Model:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.errors import Conflict, InputError, MissingInput, UnitMissing, UnknownName
+from chipwise.errors import Conflict, InputError, MissingInput, UnitMissing
 from chipwise.workload.hf_cache import PREFIX, cached_config
 
 if TYPE_CHECKING:
@@ -207,10 +207,7 @@ def _known(name: str) -> str:
     """The name of a known model: a wrong one is worth saying before anything else is missing."""
     from chipwise.workload import preset
 
-    try:
-        preset(name)
-    except UnknownName as error:
-        raise InputError(error.field, name, f"{error.accepted}; see `chipwise models`") from None
+    preset(name)
     return name  # with what its words say of the precision
 
 

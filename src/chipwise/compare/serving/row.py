@@ -16,6 +16,9 @@ from chipwise.serving.split import Split
 from chipwise.units import HOUR
 from chipwise.workload.serve import ServingWorkload
 
+# Assumed (2026-11-16): without an SLO nothing bounds the queue, which grows as 1 / (1 - use) in every queueing model.
+OPEN_USE = 0.8
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -23,14 +26,15 @@ class Demand:
 
     kind: str  # "rate", "users" or "job"
     load: float  # 0: a job without a deadline
+    most_use: float = 1.0  # share of what replicas sustain that they may be given
 
     def replicas(self, each: float) -> int:
-        """Replicas of that load that sustain it.
+        """Replicas of that load that sustain it, used at most so far.
 
         >>> Demand("rate", 20.0).replicas(5.0), Demand("rate", 20.0).replicas(4.9), Demand("job", 0.0).replicas(4.9)
         (4, 5, 1)
         """
-        return max(1, ceil(self.load / each - 1e-9))
+        return max(1, ceil(self.load / (each * self.most_use) - 1e-9))
 
     def __str__(self) -> str:
         if self.kind == "users":
@@ -47,7 +51,8 @@ def demand_of(workload: ServingWorkload, seed: int = 0) -> Demand:
         return Demand("users", float(s.arrival.users))
     if s.arrival.kind == "offline":
         return Demand("job", s.requests / s.deadline_s if s.deadline_s and s.requests else 0.0)
-    return Demand("rate", s.arrival.rate if s.arrival.rate > 0 else draw(s, 0, seed).rate)
+    rate = s.arrival.rate if s.arrival.rate > 0 else draw(s, 0, seed).rate
+    return Demand("rate", rate, 1.0 if s.slo else OPEN_USE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

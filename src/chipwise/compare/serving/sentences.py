@@ -220,6 +220,9 @@ def _sizing(comparer: ServingComparer, rows: Sequence[ServingRow]) -> str:
     counts = "counts (where not named): the demand over what one replica sustains, filling whole instances"
     if comparer.demand.kind == "users":
         return counts + "; headroom is what they sustain beyond it, with its interval"
+    if comparer.demand.most_use < 1:
+        share = f"{comparer.demand.most_use:.0%}".replace("%", " %")
+        counts += f", of which at most {share} is used (no SLO bounds the queue)"
     pick = pick_of(rows, comparer.terms.objective) or rows[0]
     return (
         f"{counts}; each replica gets its share of the requests at random, which costs {pick.queueing_margin or 0:.0%} "

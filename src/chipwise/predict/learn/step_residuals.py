@@ -96,6 +96,9 @@ def step_factors(
     return np.asarray(np.exp(PRIOR.mean_at(wanted, Points(known.sizes, known.names), known.weights)))
 
 
+FELT = 1e-8  # of the logarithm of a step: what a published step has to give to count where many layouts are ranked
+
+
 @dataclass(frozen=True, slots=True)
 class StepFactors:
     """The factors on the steps of a workload at a place, for single layouts or for a product of them."""
@@ -121,10 +124,14 @@ class StepFactors:
         varied = [SIZES.index(name) for name in ("micro_batch", "tp", "pp", "cp", "ep", "recompute", "zero")]
         apart = np.delete(known.sizes - base, varied, axis=1)
         weights = PRIOR.amplitude**2 * known.weights * np.exp(-0.5 * (apart**2).sum(axis=1) - penalty)
+        felt = np.abs(weights) > FELT  # steps further off move no layout by more than rounding
+        if not felt.any():
+            return None
+        weights, known_sizes = weights[felt], known.sizes[felt]
 
         def near(size: str, values: Array) -> Array:
             """The factor of the covariance that a size gives, (value, published step)."""
-            column = known.sizes[:, SIZES.index(size)]
+            column = known_sizes[:, SIZES.index(size)]
             distinct, index = np.unique(np.round(values, 3), return_inverse=True)
             return np.asarray(np.exp(-0.5 * (distinct[:, None] - column[None, :]) ** 2)[index])
 
@@ -135,7 +142,9 @@ class StepFactors:
         zeros, zero_index = np.unique(x.zero.ravel(), return_inverse=True)
         rest = near("zero", zeros / 1.5)[:, None, None] * near("recompute", x.recompute.ravel().astype(float))[:, None]
         rest = rest * near("pp", np.log2(pps))
-        mean = np.clip(rest.reshape(-1, len(weights)) @ keys.T, -PRIOR.limit, PRIOR.limit)
+        # so small that the threads of a matrix product would cost more than they save
+        mean = np.einsum("rp,kp->rk", rest.reshape(-1, len(weights)), keys)
+        mean = np.clip(mean, -PRIOR.limit, PRIOR.limit)
         factors = np.exp(mean).reshape(*rest.shape[:-1], len(keys))
         flat = factors[zero_index].reshape(len(zero_index), rest.shape[1], -1)
         return np.asarray(np.take(flat, pp_index * len(keys) + x.key, axis=2))
