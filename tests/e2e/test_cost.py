@@ -56,7 +56,7 @@ def test_the_full_table_has_every_section():
     for words in (
         "What h100:64 is paid for",
         "Checkpoints, failures and interruptions on h100:64",
-        "Commitments for h100:64",
+        "Commitments for v5p:4x4x4",
         "On-premises h100:64",
         "Against the cheapest of every cloud",
         "Migration to v5p:4x4x4: 16 engineer-weeks",

@@ -207,7 +207,7 @@ def other_kind(raw: dict[str, Any]) -> None:
         (gap, "workloads[1].serve.rates: 'nothing for 2030-02' is not accepted"),
         (past, "start: '2020-01' is not accepted"),
         (before, "workloads[0].train.deadline: '2029-12' is not accepted"),
-        (unknown, "candidates[0].chip: 'h1oo' is not accepted"),
+        (unknown, "candidates[0].chip: unknown name 'h1oo'"),
         (odd_chips, "existing[0].chips: 12 is not accepted; expected a multiple of 8"),
         (no_workload, "workloads[0].workload file:"),
         (other_kind, "workloads[0].workload workload:"),

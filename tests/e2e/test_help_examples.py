@@ -130,9 +130,7 @@ def test_examples_are_found():
 
 @pytest.mark.parametrize("line", [pytest.param(line, marks=marks(line)) for line in examples()])
 def test_an_example_runs_as_written(line, folder, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-    monkeypatch.setenv("CHIPWISE_LEDGER", str(folder / "ledger.db"))
+    monkeypatch.setenv("CHIPWISE_DATA", str(folder / "data"))
     if matching(ELSEWHERE, line):
         parsed(words_of(line, folder))
         return

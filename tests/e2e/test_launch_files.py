@@ -33,10 +33,10 @@ def test_compare_writes_the_launch_of_its_pick(tmp_path):
 def test_a_bad_launch_is_refused_in_one_line_and_nothing_is_written(tmp_path):
     for words, said in (
         (("--launch", tmp_path / "run.yaml"), "--launch: "),
-        (("--launch", tmp_path / "run.sh", "--launch-for", "slurm"), "--launch-for: 'slurm'"),
+        (("--launch", tmp_path / "run.sh", "--launch-for", "slurm"), "--launch-for: unknown name 'slurm'"),
         (("--launch-for", "skypilot"), "--launch"),
         (("--launch", tmp_path / "none" / "run.sh"), "a file that can be written"),
-        (("--launch", tmp_path / "run.sh", "--launch-for", "vllm"), "--launch-for: 'vllm'"),
+        (("--launch", tmp_path / "run.sh", "--launch-for", "vllm"), "--launch-for: unknown name 'vllm'"),
     ):
         done = chipwise("predict", *SMALL, "--on", "h100:8", *words)
         assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr

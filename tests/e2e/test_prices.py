@@ -238,7 +238,7 @@ CASES = {
     "a negative rate": (("prices", "--prices", OWN, "--fx", "EUR=-1"), "--fx: 'EUR=-1'"),
     "an option before the import": (
         ("prices", "--on", "h100", "import", "focus", FOCUS["aws"], "--out", "x.csv"),
-        "nothing before import",
+        "give it after import",
     ),
     "an import of nothing": (("prices", "import", "focus", "--out", "x.csv"), "Missing argument"),
     "an import to nowhere": (("prices", "import", "focus", FOCUS["gcp"]), "--out"),
@@ -284,7 +284,7 @@ ROWS = {
     "a price of nothing": ("h100,gcp,us-central1,i,8,0,,2026-10-31", "own.csv line 2 ondemand_usd_h: '0'"),
     "no price": ("h100,gcp,us-central1,i,8,,,2026-10-31", "one price at least"),
     "a price in words": ("h100,gcp,us-central1,i,8,ten,,2026-10-31", "own.csv line 2 ondemand_usd_h: 'ten'"),
-    "an unknown chip": ("h10,gcp,us-central1,i,8,10,,2026-10-31", "own.csv line 2 chip: 'h10'"),
+    "an unknown chip": ("h10,gcp,us-central1,i,8,10,,2026-10-31", "own.csv line 2 chip: unknown name 'h10'"),
     "a bad date": ("h100,gcp,us-central1,i,8,10,,tomorrow", "own.csv line 2 date: 'tomorrow'"),
     "a cell too many": ("h100,gcp,us-central1,i,8,10,,2026-10-31,x", "own.csv line 2: '9 cells'"),
 }

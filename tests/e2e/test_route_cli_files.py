@@ -113,7 +113,7 @@ def test_of_several_jobs_all_or_none_are_taken(place):
         (POOLS.replace("cpu, count", "h10, count"), "pools[0].chip: 'h10' is not accepted"),
         (POOLS.replace("local", "sge"), "one of local, slurm, ray, kubernetes"),
         (POOLS.replace("count: 1", "count: 0"), "pools[0].count: 0"),
-        (POOLS.replace("local, chip: cpu", "slurm, chip: h100"), "pools[0].price: 'nothing'"),
+        (POOLS.replace("local, chip: cpu", "slurm, chip: h100"), "pools[0].price: missing"),
         (POOLS + "backends: {slurm: {password: hunter2secret}}\n", "no secret in the file"),
     ],
 )

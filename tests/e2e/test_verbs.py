@@ -118,7 +118,8 @@ def test_models_lists_and_filters():
     listed = good("models")
     assert all(f"{name} " in listed for name in preset_names())
     rows = list(csv.DictReader(io.StringIO(good("models", "Llama 3.1", "-o", "csv"))))
-    assert {r["name"] for r in rows} == {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b"}
+    assert {r["name"] for r in rows} >= {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b"}
+    assert all("llama-3.1" in r["name"] for r in rows)
     (one,) = json.loads(good("models", "mixtral-8x7b", "-o", "json"))["models"]
     assert one["active_parameters"] < one["parameters"] and one["source"] and one["date"]
 

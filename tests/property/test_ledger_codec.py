@@ -15,7 +15,8 @@ from chipwise.route.option import Infeasible, Option
 
 text = st.text(st.characters(), max_size=8)  # lone surrogates and NUL included
 number = st.floats(allow_nan=False)
-estimates = st.builds(Estimate, number, number, number, text, text)
+ordered = st.tuples(number, number, number).map(sorted)
+estimates = st.builds(lambda ends, *words: Estimate(ends[1], ends[0], ends[2], *words), ordered, text, text)
 variants = st.builds(
     Variant,
     text,

@@ -141,7 +141,7 @@ def test_a_chip_without_a_price_cannot_be_budgeted():
 
 def test_a_chip_priced_as_single_nodes_alone_is_refused_in_words_within_a_budget():
     found = on("h100,gh200", budget_usd=50_000)
-    assert [r.chip.id for r in found.refused] == ["gh200"] and "fast fabric" in found.refused[0].reason
+    assert [r.chip.id for r in found.refused] == ["gh200"] and "fast fabric" in found.refused[0].unlock
 
 
 def test_without_any_price_there_is_no_pick_on_cost():

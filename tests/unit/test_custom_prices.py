@@ -106,20 +106,20 @@ def test_another_currency_is_converted_at_the_rate_given(tmp_path):
 
 
 WRONG = {
-    "an unknown chip": (LINE.replace("h100", "h10"), "own.csv line 2 chip: 'h10'"),
-    "another chip's variant": (LINE.replace("h100", "h200-nvl"), "own.csv line 2 chip: 'h200-nvl'"),
+    "an unknown chip": (LINE.replace("h100", "h10"), "own.csv line 2 chip: unknown name 'h10'"),
+    "another chip's variant": (LINE.replace("h100", "h200-nvl"), "own.csv line 2 chip: unknown name 'h200-nvl'"),
     "a negative price": (LINE.replace("61.20", "-61.20"), "own.csv line 2 ondemand_usd_h: '-61.20'"),
     "a price of nothing": (LINE.replace("24.80", "0"), "own.csv line 2 spot_usd_h: '0'"),
     "a price in words": (LINE.replace("48.00", "cheap"), "own.csv line 2 year1_usd_h: 'cheap'"),
     "a price that is no number": (LINE.replace("36.00", "nan"), "own.csv line 2 year3_usd_h: 'nan'"),
     "an endless price": (LINE.replace("36.00", "inf"), "own.csv line 2 year3_usd_h: 'inf'"),
     "no price at all": ("h100,gcp,us-central1,a3-highgpu-8g,8,,,,,2026-10-31,,", "one price at least"),
-    "no cloud": (LINE.replace("gcp", ""), "own.csv line 2 cloud: 'nothing'"),
-    "no region": (LINE.replace("us-central1", " "), "own.csv line 2 region: 'nothing'"),
-    "no instance": (LINE.replace("a3-highgpu-8g", ""), "own.csv line 2 instance: 'nothing'"),
+    "no cloud": (LINE.replace("gcp", ""), "own.csv line 2 cloud: missing"),
+    "no region": (LINE.replace("us-central1", " "), "own.csv line 2 region: missing"),
+    "no instance": (LINE.replace("a3-highgpu-8g", ""), "own.csv line 2 instance: missing"),
     "no chips": (LINE.replace(",8,", ",0,"), "own.csv line 2 chips: '0'"),
     "a bad date": (LINE.replace("2026-10-31", "31.10.2026"), "own.csv line 2 date: '31.10.2026'"),
-    "no date": (LINE.replace("2026-10-31", ""), "own.csv line 2 date: 'nothing'"),
+    "no date": (LINE.replace("2026-10-31", ""), "own.csv line 2 date: missing"),
     "a date to come": (LINE.replace("2026-10-31", "2027-10-31"), "own.csv line 2 date: '2027-10-31'"),
     "too few cells": ("h100,gcp", "own.csv line 2: '2 cells'"),
     "an offer twice": (f"{LINE}\n{LINE}", "own.csv line 3: 'h100 gcp us-central1 a3-highgpu-8g 8'"),
@@ -139,7 +139,7 @@ def test_a_line_that_cannot_be_used_is_named(case, tmp_path):
     ("head", "said"),
     [
         (HEAD.replace("chips,", ""), "the column chips"),
-        (HEAD + ",prise", "own.csv line 1: 'prise'"),
+        (HEAD + ",prise", "own.csv line 1: unknown .* 'prise'"),
         (HEAD + ",note", "each column only once"),
     ],
 )

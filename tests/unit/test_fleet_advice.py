@@ -46,7 +46,7 @@ def test_work_inside_the_fast_links_needs_no_network(on):
 
 
 def test_a_slow_offer_is_called_not_enough_and_a_network_that_suffices_is_named():
-    p = predicted("a100-80gb:64", "examples/gpt3-175b-pretrain.yaml")
+    p = predicted("a100-80gb:256", "examples/gpt3-175b-pretrain.yaml")
     advice = advise_training(p, load_calibration(bench=False), economics(), "a2-ultragpu-8g")
     assert advice.network.network == "gcp-a2" and not advice.network.enough and advice.network.slower > TOLERANCE
     least = advice.network.suffices

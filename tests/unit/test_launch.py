@@ -463,7 +463,7 @@ def test_a_file_of_another_kind_or_an_unknown_tool_is_refused(tmp_path):
         launch(serving(), file="run.maxtext.yml")
     with pytest.raises(UnknownName, match=r"^launch_for: unknown name 'megatron'"):
         launch(serving(), "megatron")
-    with pytest.raises(UnknownName, match=r"^launch_for: 'slurm'"):
+    with pytest.raises(UnknownName, match=r"^launch_for: unknown name 'slurm'"):
         check_launch_file(tmp_path / "run.sh", "slurm")
     with pytest.raises(InputError, match="a name that says what it is for"):
         check_launch_file(tmp_path / "run.yaml", None)

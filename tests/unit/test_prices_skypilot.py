@@ -164,7 +164,7 @@ def test_the_cloud_is_that_of_the_folder_or_the_one_named(tmp_path):
     line = "gpu_8x_h100_sxm5,H100,8,31.92,,us-east-1,"
     path = catalog(tmp_path, line, cloud="somewhere")
     assert read_skypilot([path], cloud="lambda").rows[0].cloud == "lambda"
-    with pytest.raises(InputError, match="cloud: nothing"):
+    with pytest.raises(InputError, match="cloud: missing"):
         read_skypilot([path])
 
 
@@ -178,9 +178,9 @@ def test_the_date_is_that_of_the_file_unless_said_and_is_said(tmp_path):
 WRONG = {
     "a negative price": ("p5.48xlarge,H100,8,-55,24,us-east-1,a", "vms.csv line 2 Price: '-55'"),
     "a price in words": ("p5.48xlarge,H100,8,55,low,us-east-1,a", "vms.csv line 2 SpotPrice: 'low'"),
-    "no region": ("p5.48xlarge,H100,8,55,24,,a", "vms.csv line 2 Region: 'nothing'"),
-    "no count": ("new.large,H100,,55,24,us-east-1,a", "vms.csv line 2 AcceleratorCount: 'nothing'"),
-    "no instance": (",H100,8,55,24,us-east-1,a", "vms.csv line 2 InstanceType: 'nothing'"),
+    "no region": ("p5.48xlarge,H100,8,55,24,,a", "vms.csv line 2 Region: missing"),
+    "no count": ("new.large,H100,,55,24,us-east-1,a", "vms.csv line 2 AcceleratorCount: missing"),
+    "no instance": (",H100,8,55,24,us-east-1,a", "vms.csv line 2 InstanceType: missing"),
     "nothing of use": ("a1.large,,,0.05,0.05,us-east-1,a", "a row with an accelerator that is known"),
 }
 

@@ -73,7 +73,6 @@ def test_a_model_is_served_in_what_it_is_published_in(model, precision):
             "int8",
         ),
         ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int"}}}}, "int4"),
-        ({"quant_method": "something new"}, "bf16"),
         (None, "bf16"),
     ],
 )  # fmt: skip
@@ -83,6 +82,11 @@ def test_a_quantized_config_names_its_precision(quantized, precision, tmp_path):
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config))
     assert from_hf_config(file).native_precision == precision
+
+
+def test_a_method_that_is_not_known_is_not_taken_for_16_bits():
+    with pytest.raises(InputError, match=r"quant_method: 'something new'"):
+        native_precision({**LLAMA, "quantization_config": {"quant_method": "something new"}}, "config.json")
 
 
 @pytest.mark.parametrize("name", ["mxfp4", "nvfp4"])
@@ -115,14 +119,16 @@ def test_weights_alone_are_said():
 
 
 def test_rows_above_20_times_the_best_share_a_line():
-    comparison = on("l4,t4,v100", served("llama-3.1-8b"))
-    best = comparison.rows[0].ondemand.usd.value
-    folded = [row for row in comparison.rows if row.ondemand.usd.value > 20 * best]
-    assert [row.accelerators.chip.id for row in folded] == ["t4"] and far_off(comparison) == folded
+    comparison = on("h200,l4", served("qwen3-32b", arrival={"rate": 20}, slo={"ttft": "1s", "tpot": "50ms"}))
+    best, far = comparison.rows
+    assert far.accelerators.chip.id == "l4" and far.ondemand.usd.value > 20 * best.ondemand.usd.value
+    assert far_off(comparison) == [far]
     text = str(comparison)
-    assert "1 more: --all (1 above 20x the best: t4:8 at $7.82)" in text and "\n3  t4" not in text
-    assert len(comparison.to_dict()["rows"]) == 3
-    assert "\n3  t4" in document(comparison.all_blocks())
+    assert (
+        f"1 more: --all (1 above 20x the best: {far.accelerators} at {far.ondemand})" in text and "\n2  l4" not in text
+    )
+    assert len(comparison.to_dict()["rows"]) == 2
+    assert "\n2  l4" in document(comparison.all_blocks())
 
 
 def test_no_replica_spans_pcie_hosts_unless_none_else_serves():

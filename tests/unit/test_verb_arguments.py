@@ -88,7 +88,7 @@ def test_a_model_alone_lacks_how_it_is_trained(verb):
 def test_a_budget_decides_the_count_of_a_bill_as_of_a_comparison():
     job = cw.load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
     bill = cw.cost(job, on="h100", budget="200k", pricing="ondemand", draws=100)
-    comparison = cw.compare(job, on="h100", budget="200k")
+    comparison = cw.compare(job, on="h100", budget="200k", by="cost")
     assert bill.statements[0].accelerators == comparison.pick.accelerators
     assert comparison.pick.accelerators != cw.compare(job, on="h100", budget="130k").pick.accelerators
 

@@ -18,6 +18,7 @@ import typer
 from chipwise.cli.verbs import Verbs
 from chipwise.errors import ChipwiseError
 from chipwise.present.output import PipeClosed
+from chipwise.present.width import WIDTH
 from chipwise.version import __version__
 
 BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
@@ -54,8 +55,7 @@ def _root(
     ] = None,
 ) -> None:
     """Which accelerator, how many, split how, at what price: GPUs and TPUs, with error bars."""
-    if width is not None:
-        os.environ["COLUMNS"] = str(width)
+    WIDTH.set(width or 0)
 
 
 @cache

@@ -61,9 +61,11 @@ def compiled_prediction(p: Prediction, outcome: Compiled | Refused, calibration:
     assumptions = [a for a in p.assumptions if not a.startswith("software:")]
     parts, hidden = parts_of(step), sum(step.timing.hidden.values())
     bound = max(p.math_s, hidden + sum(parts[name] for name in COLLECTIVES if name in parts))
+    lawful = _lawful(step.estimate, bound)
+    parts["stream"] += lawful.value - step.estimate.value  # what the compiler's account lacks
     return replace(
         p,
-        step=_lawful(step.estimate, bound),
+        step=lawful,
         bound_s=bound,
         parts=parts,
         calibration_factor=1.0,

@@ -14,7 +14,7 @@ from chipwise.units import format_money
 if TYPE_CHECKING:
     from chipwise.cost.costs import Costs
 
-CHIPS = 6  # sets of chips in the table, the cheapest: with all else 15 lines
+CHIPS = 5  # sets of chips in the table, the cheapest: with all else 15 lines
 SWINGS = 3  # inputs that move the total most
 
 
@@ -44,8 +44,9 @@ def _one(s: Statement) -> Table:
 
 
 def _from(row: CostRow) -> str:
-    """Who sells it; why nobody does, without those left out, which --full names."""
-    return str(OPTION[-1].cell(row)).partition(" (left out: ")[0]
+    """Who sells it, or why nobody does; those left out --full names."""
+    words, _, left_out = str(OPTION[-1].cell(row)).partition(" (left out: ")
+    return "none that counts: --full says why" if left_out else words
 
 
 def _matrix(statements: list[Statement]) -> Table:

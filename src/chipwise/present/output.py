@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from chipwise.io.atomic import atomic_write
 from chipwise.present.blocks import Block
 from chipwise.present.result import Result
 from chipwise.present.text import plain
+from chipwise.present.width import WIDTH
 
 
 class PipeClosed(Exception):
@@ -46,7 +46,7 @@ def show(
 
 def emit(blocks: Sequence[Block], out: Path | None = None) -> None:
     """Print blocks, or write them to a file."""
-    width = fixed_width()
+    width = WIDTH.get()
     if out is None and sys.stdout.isatty():
         from chipwise.present.terminal import Terminal, draw
 
@@ -60,12 +60,6 @@ def emit(blocks: Sequence[Block], out: Path | None = None) -> None:
         write("".join(f"{line}\n" for block in blocks for line, _ in styled(block, width)), out)
     else:
         write("\n".join(plain(block) for block in blocks) + "\n", out)
-
-
-def fixed_width() -> int:
-    """The width that COLUMNS (or --width, which sets it) asks for; 0: none, so that pipes and files are not folded."""
-    text = os.environ.get("COLUMNS", "")
-    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def emit_json(value: Any, out: Path | None = None) -> None:

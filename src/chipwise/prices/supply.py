@@ -15,8 +15,10 @@ def supplied(offer: Offer, book: PriceBook) -> int:
     if offer.own:
         return UNBOUNDED
     legal = load().slices.get(offer.chip_id)
-    if legal is not None:  # a pod, or as many chips in several slices as the largest GPU clusters have
-        return max(legal.max_chips, USUAL_INSTANCES * 8)
+    if (
+        legal is not None
+    ):  # Google bounds slices, not how many of a pod it sells at once: as many as of GPUs are assumed
+        return USUAL_INSTANCES * 8
     chips = load().chips[offer.chip_id].fabric.host_chips if offer.instance == ANY else offer.chips
     return int(chips * most_instances(offer.cloud, offer.instance)) if counts_as_joined(offer, book) else int(chips)
 
@@ -27,7 +29,7 @@ def supply(chip: Chip, book: PriceBook) -> int:
     >>> from chipwise.prices.book import listed
     >>> chips = load().chips
     >>> supply(chips["h100"], listed()), supply(chips["v5e"], listed()), supply(chips["v5p"], listed())
-    (2048, 2048, 6144)
+    (2048, 2048, 2048)
     """
     offers = book.offers_for(chip.id)
     if not offers:

@@ -37,7 +37,7 @@ from chipwise.report.training import training_subject
 from chipwise.units import format_money
 
 PRINTED_COLUMNS = 11  # of the comparison's table that fit on a printed page
-MOST_BARS = 14  # rows of a chart: the best
+MOST_BARS = 10  # rows of the first page's chart: the best
 
 
 def comparison_report(c: AnyComparison, statements: Sequence[Statement] = ()) -> Report:
@@ -122,7 +122,8 @@ def _bars(c: AnyComparison, subject: Subject) -> Figure:
     rows = [(str(r.accelerators), e, r is c.pick) for r in c.rows if (e := r.by(by)) is not None]
     if not rows:
         by, rows = "time", [(str(r.accelerators), subject.seconds(r), False) for r in c.rows]
-    left, rows = len(rows) - MOST_BARS, rows[:MOST_BARS]
+    most = max([MOST_BARS, *(i for i, (_, _, pick) in enumerate(rows, 1) if pick)])  # bounded rows may rank above it
+    left, rows = len(rows) - most, rows[:most]
     unit, scale = time_unit(max(e.value for _, e, _ in rows)) if by == "time" else ("", 1.0)
     bars = [
         charts.Bar(name, e.value / scale, e.low / scale, e.high / scale, pick, e.evidence == "bounded")
@@ -132,7 +133,7 @@ def _bars(c: AnyComparison, subject: Subject) -> Figure:
     what, axis = subject.bars[by]
     caption = f"{what} by chip, with 90 % intervals"
     if left > 0:
-        caption += f"; the best {MOST_BARS}, {left} more in the table"
+        caption += f"; the best {most}, {left} more in the table"
     if any(b.weak for b in bars):
         caption += "; hatched: on bounded evidence"
     words = "; ".join(f"{b.label} {label(b.value)} ({label(b.low)} to {label(b.high)})" for b in bars)

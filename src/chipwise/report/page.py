@@ -77,7 +77,8 @@ def _decision(d: Decision, figures: dict[str, int]) -> Iterator[str]:
         yield f'<dl class="tiles" style="--n: {_columns(len(d.tiles))}">'
         yield from map(_tile, d.tiles)
         yield "</dl>"
-    yield f'<div class="answers" style="--n: {len(d.answers) if len(d.answers) < 4 else 2}">'
+    pairs = len(d.answers) > 3
+    yield f'<div class="answers{" pairs" if pairs else ""}" style="--n: {2 if pairs else len(d.answers)}">'
     for answer in d.answers:
         yield f"<div><h3>{html.text(answer.title)}</h3>{_list(answer.items)}</div>"
     yield "</div>"

@@ -90,7 +90,14 @@ def in_short(chip: Chip, model: Model, precision: str) -> str:
     fmt = formats(chip, model, precision, "bf16")
     if fmt.fallback:
         return f"{precision} weights, {fmt.experts.arithmetic} products"
-    return fmt.base.stored if precision in ("bf16", "fp16") else precision
+    return fmt.base.stored if _stands_in(chip, precision, fmt) else precision
+
+
+def _stands_in(chip: Chip, precision: str, fmt: Formats) -> bool:
+    """Whether other 16 bits stand in for those asked for; matrix units of GPUs that have bf16 have fp16 at its rate."""
+    if precision == "fp16" and chip.family == "gpu":
+        return fmt.base.stored not in ("bf16", "fp16")
+    return precision in ("bf16", "fp16") and fmt.base.stored != precision
 
 
 def in_words(chip: Chip, model: Model, precision: str) -> str:
@@ -101,7 +108,7 @@ def in_words(chip: Chip, model: Model, precision: str) -> str:
             f"{chip.id} has no {precision} arithmetic: weights are stored in {precision}, products run in "
             f"{fmt.experts.arithmetic}"
         )
-    if precision in ("bf16", "fp16") and fmt.base.stored != precision:
+    if _stands_in(chip, precision, fmt):
         return f"{chip.id} has no {precision} arithmetic: {fmt.base.stored} stands in for it"
     if only_experts(model, precision):
         return f"{precision} is that of the experts; everything else stays in {fmt.base.stored}"

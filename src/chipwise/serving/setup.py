@@ -92,9 +92,9 @@ class Replica:
             0.0 if self.slot else max(read * self.factor, least.context_s),
             max(pair * self.factor, least_prompt.pair_s),
             max(sequence * self.factor, self.slot * least.context_s),
-            encoder,
             self.chip.idle_w * each,
             watts(self.chip, 1.0) * each,
+            encoder,
         )
 
     def _by_tokens(self, p: Parts, least: StepBound) -> Array:

@@ -23,9 +23,9 @@ class StepTimeTable:
     context_s: float = 0.0  # for each earlier token that a decoding sequence reads
     pair_s: float = 0.0  # for each pair of a new token of a prompt and a token before it
     sequence_s: float = 0.0  # for each sequence that gets a token: sampling, detokenizing, streaming
-    prompt_s: Array | None = None  # on top, by the prompts' tokens, which `tokens_s` then has not: an encoder's pass
     watts_idle: float = 0.0  # all chips of the replica
     watts_busy: float = 0.0  # at full use of memory or matrix units
+    prompt_s: Array | None = None  # on top, by the prompts' tokens, which `tokens_s` then has not: an encoder's pass
 
     @property
     def most_tokens(self) -> int:

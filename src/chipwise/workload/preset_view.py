@@ -133,8 +133,8 @@ def example(model: Model) -> str:
 def list_models(name: str | None = None) -> ModelList:
     """The models with `name` in one of their names, in any usual spelling; all of them without one.
 
-    >>> list_models("Llama 3.1").names
-    ('llama-3.1-405b', 'llama-3.1-70b', 'llama-3.1-8b')
+    >>> list_models("Llama 3.2").names
+    ('llama-3.2-1b', 'llama-3.2-3b')
     """
     presets = [preset_entry(known) for known in preset_names()]
     if name is not None:

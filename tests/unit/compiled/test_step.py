@@ -86,9 +86,9 @@ def test_parts_of_a_compiled_prediction_add_up_and_its_memory_is_the_compilers()
     assert sum(found.parts.values()) == pytest.approx(found.step.value)
     assert found.memory["total"] == pytest.approx(3e9 + 1e6)
     assert found.mfu > 0 and "libtpu 2" in found.assumptions[0]
-    assert sum(parts_of(compiled_step(PLAIN, ACC, load_calibration(bench=False))).values()) == pytest.approx(
-        found.step.value
-    )
+    raw = compiled_step(PLAIN, ACC, load_calibration(bench=False))
+    assert sum(parts_of(raw).values()) == pytest.approx(raw.estimate.value)
+    assert "shorter than the lower bound" in found.step.because and found.step.value == found.bound_s
 
 
 def test_what_the_compiler_refuses_is_a_refusal_of_its_kind() -> None:

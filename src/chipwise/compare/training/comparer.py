@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.stacks import runs_on, where
@@ -19,7 +19,7 @@ from chipwise.layout.headroom import allocatable, required
 from chipwise.layout.splits import domain
 from chipwise.predict.prediction import Prediction, predict
 from chipwise.predict.setup import named_stack, set_up, stack_of
-from chipwise.prices import quote, supply
+from chipwise.prices import quote, supply, why_no_price
 from chipwise.workload.model import Workload
 
 Change = Callable[[Prediction], Prediction]
@@ -129,7 +129,14 @@ class TrainingComparer:
             if kind == "deadline" and self.terms.chips is None and most.count > 1 and row.accelerators == most:
                 unlock = f"no offer is known to join more {chip.id} without a contract; --chips names a count"
             return Refused(chip, row.accelerators, kind, reason, unlock)
-        return self._why(*tried.refusals[-1]) if tried.refusals else bounds.refused(chip, most, self.terms)
+        if not tried.refusals:
+            return bounds.refused(chip, most, self.terms)
+        refused = self._why(*tried.refusals[-1])
+        more = next((acc for acc in ladder(chip) if acc.count > most.count), None)
+        if self.terms.chips is None and more is not None and refused.kind == "memory":
+            why = why_no_price(chip, more.count, False, self.knowledge.prices)
+            return replace(refused, unlock=f"{refused.unlock}, but {why}" if refused.unlock else why)
+        return refused
 
     def counts(self, candidate: Candidate) -> tuple[Accelerators, ...]:
         """The counts of a candidate that come into question, ascending."""

@@ -7,7 +7,7 @@ be from the workload, as far as the chip itself goes; what travels between chips
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import log2, sqrt
@@ -25,7 +25,7 @@ from chipwise.workload.cnn import resnet_convs
 from chipwise.workload.model import Model, Workload
 
 STATES = {"bf16": "bf16", "fp16": "bf16", "fp32": "fp32", "tf32": "fp32"}  # of a bench point, by its precision
-FARTHEST = 2.0  # octaves of the modeled time between a size that was measured and one that it stands for
+FARTHEST = 2.0  # octaves of the work of an image between a size that was measured and one that it stands for
 UNGATED = 2 / 3  # a feed-forward of two matrices has as many parameters as a gated one of this width
 
 
@@ -100,22 +100,33 @@ def _scaled_match(
 ) -> BenchMatch | None:
     """The nearest size of a vision transformer that was measured, scaled by what formulas say of both sizes.
 
-    Its steps are fitted to the images alone, so that another size is another fit: up to `FARTHEST` octaves away, in an
-    interval that widens on the way.
+    Its steps are fitted to the images alone, so that another size is another fit: up to `FARTHEST` octaves of work an
+    image away, in an interval that widens on the way. The batches that are compared have the same work, so that what
+    kernels take beside it weighs as much in both.
     """
     seconds = formula(near.workload, alone)
+    batch = near.point.sizes["b"]
     best: BenchMatch | None = None
     nearest = FARTHEST
     for sizes in measured_sizes(bench, near.point.kind):
-        point = replace(near.point, sizes={**sizes, "b": near.point.sizes["b"]})
-        known = formula(replace(near.workload, model=_resized(near.workload.model, sizes)), alone)
-        octaves = abs(log2(seconds / known))
+        more = _work(near.point.sizes) / _work(sizes)
+        octaves = abs(log2(more))
         if octaves > nearest or (best is not None and octaves == nearest):
             continue
+        alike = max(1, round(batch * more))
+        point = replace(near.point, sizes={**sizes, "b": alike})
+        model, train = _resized(near.workload.model, sizes), replace(near.workload.train, global_batch=alike)
+        known = formula(replace(near.workload, model=model, train=train), replace(alone, micro_batch=alike))
         step, nearest = predict_point(point, chip, bench), octaves
         exact = near.same and octaves == 0 and point_id(point) in bench.measured
         best = BenchMatch(_widened(step, seconds / known, octaves), seconds, exact)
     return best
+
+
+def _work(sizes: Mapping[str, int]) -> float:
+    """Weights that an image passes times its tokens: what its FLOPs are proportional to."""
+    d = sizes["d"]
+    return float(sizes["layers"] * (4 * d * d + 2 * d * sizes["f"] + 2 * sizes["s"] * d) * sizes["s"])
 
 
 def measured_sizes(bench: BenchCalibration, kind: str) -> list[dict[str, int]]:
