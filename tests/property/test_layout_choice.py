@@ -1,5 +1,6 @@
 """Which layout is chosen: never much slower than the fastest, none simpler as fast, memory left free, axes that exist."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -53,8 +54,9 @@ def test_the_best_is_the_simplest_within_one_percent_of_the_fastest_of_all(case,
 
 
 @settings(max_examples=40)
-@given(cases(chips=(4, 64)), CALIBRATIONS, st.randoms(use_true_random=False))
-def test_a_search_times_layouts_as_they_are_answered(case, calibration, rng):
+@given(cases(chips=(4, 64)), CALIBRATIONS, st.integers(0, 2**32))
+def test_a_search_times_layouts_as_they_are_answered(case, calibration, seed):
+    rng = random.Random(seed)
     workload, acc = case[0], parse(case[1])
     work = set_up(workload, acc, calibration)
     for grid in legal_of(workload, acc).grids:
@@ -62,7 +64,7 @@ def test_a_search_times_layouts_as_they_are_answered(case, calibration, rng):
         some = [rng.randrange(len(grid)) for _ in range(5)]
         single = [grid.at(i) for i in some]
         formula = np.ravel(work.schedule(work.components(Layouts.of(single))).total)
-        np.testing.assert_allclose(seconds.ravel()[some], formula * work.factors(single), rtol=1e-9)
+        np.testing.assert_allclose(seconds.ravel()[some], formula * work.factors(single), rtol=1e-6)
         taken = grid.take(np.array(some))
         assert [taken.at(i) for i in range(len(some))] == [replace(x, micro_batch=float(x.micro_batch)) for x in single]
 
@@ -70,7 +72,7 @@ def test_a_search_times_layouts_as_they_are_answered(case, calibration, rng):
 def test_measured_steps_count_in_a_search_as_in_a_prediction():
     work = cw.load("vit-b-16", batch=1024, samples="1M")
     found = cw.layouts(work, on="h200:8")
-    assert cw.predict(work, on="h200:8").step.value == pytest.approx(found.best.seconds, rel=1e-9)
+    assert cw.predict(work, on="h200:8").step.value == pytest.approx(found.best.seconds, rel=1e-6)
 
 
 @settings(max_examples=60)

@@ -135,8 +135,8 @@ CASES = {
     "a model that no flag names": (
         lambda: cw.load("llamba", **RUN),
         ["compare", "llamba", *TRAIN[1:]],
-        "model: 'llamba' is not accepted",
-        "model: 'llamba' is not accepted",
+        "model: unknown name 'llamba'",
+        "model: unknown name 'llamba'",
     ),
 }
 
