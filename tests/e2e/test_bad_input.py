@@ -11,6 +11,8 @@ from command import EXAMPLE, chipwise
 
 from chipwise.cli import main
 
+SMALL_RUN = ("llama-3.1-8b", "--tokens", "1B", "--batch", "64", "--sequence", "4096")
+SMALL_SERVICE = ("llama-3.1-8b", "--rate", "5", "--input-len", "100", "--output-len", "30")
 COMPARE = ("compare", EXAMPLE, "--on", "h100")
 PREDICT = ("predict", EXAMPLE, "--on", "h100:64")
 CONFIG = {
@@ -94,77 +96,19 @@ CASES = {
     "no model of that name to list": (("models", "zzz"), "model: unknown name 'zzz'"),
     "a preset without a sequence": (("compare", "llama-3.1-8b", "--batch", "8", "--tokens", "1T"), "--sequence"),
     "a deadline of no unit": (
-        (
-            *[
-                "compare",
-                "llama-3.1-8b",
-                "--tokens",
-                "1B",
-                "--batch",
-                "64",
-                "--sequence",
-                "4096",
-                "--on",
-                "h100",
-                "--deadline",
-                "3",
-            ],
-        ),
+        ("compare", *SMALL_RUN, "--on", "h100", "--deadline", "3"),
         "--deadline: 3 what? Give a unit, such as 3h or 3d",
     ),
     "an SLO of no unit": (
-        (
-            *[
-                "compare",
-                "llama-3.1-8b",
-                "--rate",
-                "5",
-                "--input-len",
-                "100",
-                "--output-len",
-                "30",
-                "--ttft",
-                "1",
-                "--on",
-                "h100",
-            ],
-        ),
+        ("compare", *SMALL_SERVICE, "--on", "h100", "--ttft", "1"),
         "--ttft: 1 what? Give a unit, such as 1s or 1ms",
     ),
     "several SLOs, one of no unit": (
-        (
-            *[
-                "compare",
-                "llama-3.1-8b",
-                "--rate",
-                "5",
-                "--input-len",
-                "100",
-                "--output-len",
-                "30",
-                "--tpot",
-                "p50:40ms,p99:60",
-                "--on",
-                "h100",
-            ],
-        ),
+        ("compare", *SMALL_SERVICE, "--on", "h100", "--tpot", "p50:40ms,p99:60"),
         "--tpot: 60 what?",
     ),
     "two kinds of chips where one is predicted": (
-        (
-            *[
-                "predict",
-                "llama-3.1-8b",
-                "--tokens",
-                "1B",
-                "--batch",
-                "64",
-                "--sequence",
-                "4096",
-                "--on",
-                "h100:8,v5p:8",
-            ],
-        ),
+        ("predict", *SMALL_RUN, "--on", "h100:8,v5p:8"),
         "one kind of chip, such as h100:8; `chipwise compare` takes several",
     ),
     "a path that isn't there": (("compare", "nowhere.yaml"), "no such file"),

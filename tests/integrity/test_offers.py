@@ -13,6 +13,7 @@ import pytest
 from chipwise.catalog import instances, load
 from chipwise.catalog.files import rows
 from chipwise.catalog.joined import joined, joined_rules
+from chipwise.catalog.supply import USUAL_INSTANCES, supply_rules
 
 CHIPS = load().chips
 OFFERS, COMMITMENTS = load().offers, load().commitments
@@ -253,7 +254,8 @@ def _squash(name):
 
 
 def test_every_rule_of_a_fabric_is_sourced_and_dated_and_the_large_clouds_have_one_for_every_type():
-    for rule in joined_rules():
+    assert max(int(rule.value) for rule in supply_rules()) == USUAL_INSTANCES
+    for rule in (*joined_rules(), *supply_rules()):
         assert rule.reason and len(rule.source) > 10 and DATE.fullmatch(rule.date), rule
     assert not [
         o.instance for o in OFFERS if o.cloud in ("aws", "azure", "gcp", "lambda", "runpod") and o.joined == "unknown"

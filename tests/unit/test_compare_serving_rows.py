@@ -244,3 +244,15 @@ def test_without_an_slo_a_fleet_is_not_filled_to_the_brim():
     found = on("h100,l4", work)
     assert all(row.headroom.value >= 1 / OPEN_USE - 1.02 for row in found.rows)
     assert any("at most 80 % is used" in line for line in found.assumptions)
+
+
+def test_a_bounded_row_nearer_than_the_runner_up_is_named():
+    comparison = on("h100,v6e,v5e", load_serving(overrides={
+        "model": "mistral-7b", "serve": {"input": 800, "output": 200, "arrival": {"rate": 10}, "slo": {"tpot": "40ms"}}
+    }))  # fmt: skip
+    values = [row.ondemand.usd.value for row in comparison.rows]
+    pick, second = comparison.pick, runner_up(comparison.rows, comparison.pick, "cost")
+    between = [r for r in comparison.rows if r is not pick and r.ondemand.usd.value < second.ondemand.usd.value]
+    assert values == sorted(values)
+    assert ("comes nearer by its value" in comparison.words.why) == bool(between)
+    assert between and str(between[0].accelerators) in comparison.words.why

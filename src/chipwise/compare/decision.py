@@ -155,6 +155,21 @@ def ahead_of(pick: Row, rows: Sequence[R], objective: str) -> list[R]:
     return [row for row in rows if row is not pick and (by := row.by(objective)) and best and by.value < best.value]
 
 
+def nearer_in_words(rows: Sequence[R], pick: R, second: R, shown: Callable[[R], str], objective: str) -> str:
+    """The best row between pick and runner-up by its value: a bounded one, which is judged by its high end."""
+    mine, other = pick.by(objective), second.by(objective)
+    near = [
+        (by.value, row)
+        for row in rows
+        if row is not pick and row is not second and (by := row.by(objective)) and mine and other
+        if mine.value <= by.value < other.value
+    ]
+    if not near:
+        return ""
+    _, row = min(near, key=lambda pair: pair[0])
+    return f" {row.accelerators} at {shown(row)} comes nearer by its value, but on bounded evidence only."
+
+
 def spot_in_words(rows: Sequence[R], name: Callable[[R], object], per: str = "") -> str:
     """What spot prices leave out, and the cheapest row by them."""
     assumed = "spot: no interruptions are counted"

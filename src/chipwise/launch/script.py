@@ -63,12 +63,14 @@ def script_of(run: Launchable, tool: Tool, places: Mapping[str, str] | None = No
 
 
 def checkpoint(model: Model) -> tuple[str, bool]:
-    """The Hugging Face id of a model; MODEL where none is known.
+    """The Hugging Face id of a model: the one that was asked for, else its own; MODEL where none is known.
 
     >>> from chipwise.workload.presets import preset
-    >>> checkpoint(preset("llama-3.1-8b"))
-    ('meta-llama/Llama-3.1-8B', True)
+    >>> checkpoint(preset("llama-3.1-8b")), checkpoint(preset("Qwen/Qwen3-32B-FP8"))
+    (('meta-llama/Llama-3.1-8B', True), ('Qwen/Qwen3-32B-FP8', True))
     """
+    if model.taken_from.count("/") == 1:
+        return model.taken_from, True
     path = model.source.removeprefix(HUB).split()[0] if model.source.startswith(HUB) else ""
     if not path and model.name in preset_names():
         path = next((alias for alias in preset_entry(model.name).aliases if "/" in alias), "")

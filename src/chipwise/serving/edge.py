@@ -116,8 +116,8 @@ FIT_KINDS: Mapping[str, float] = {
     "input*base": 0.1,
 }
 FIT_NOISE = 0.4
-# A model stays on chip above this score; nearer to it than UNSURE nobody can say. Above 0: a rate promised too high is
-# the worse mistake
+# A model stays on chip above this score; nearer to it than UNSURE nobody can say. Above 0: a rate predicted too high
+# is the worse mistake
 STAYS, UNSURE = 0.2, 0.5
 
 

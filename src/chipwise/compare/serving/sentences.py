@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, pick_of, runner_up, spot_in_words
+from chipwise.compare.decision import (
+    DecisionSummary,
+    Flip,
+    Refused,
+    ahead_of,
+    nearer_in_words,
+    pick_of,
+    runner_up,
+    spot_in_words,
+)
 from chipwise.compare.sellers import sellers_in_words
 from chipwise.compare.serving.comparer import ServingComparer
 from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
@@ -33,9 +42,11 @@ def in_words(
             f"The fewest chips are {least.accelerators}: {_replicas(least)}.",
             "Any public price would decide.",
         )
+    second = runner_up(rows, pick, objective)
+    near = nearer_in_words(rows, pick, second, lambda row: _shown(row, objective), objective) if second else ""
     return DecisionSummary(
         _pick(comparer, pick, rows),
-        _why(comparer, pick, runner_up(rows, pick, objective)),
+        _why(comparer, pick, second) + near,
         _flip(rows, pick, flips, looser, objective),
         sellers_in_words(rows, pick, comparer.knowledge, objective),
     )

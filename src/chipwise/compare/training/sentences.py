@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.compare.decision import DecisionSummary, Flip, Refused, ahead_of, runner_up, spot_in_words
+from chipwise.compare.decision import (
+    DecisionSummary,
+    Flip,
+    Refused,
+    ahead_of,
+    nearer_in_words,
+    runner_up,
+    spot_in_words,
+)
 from chipwise.compare.sellers import sellers_in_words
 from chipwise.compare.terms import Terms
 from chipwise.compare.training.comparer import TrainingComparer
@@ -34,9 +42,10 @@ def in_words(
             "Any public price would decide.",
         )
     second = runner_up(rows, pick, objective)
+    near = nearer_in_words(rows, pick, second, lambda row: _shown(row, objective), objective) if second else ""
     return DecisionSummary(
         _pick(pick, rows, comparer.terms),
-        _why(comparer, pick, second, objective),
+        _why(comparer, pick, second, objective) + near,
         _flip(rows, pick, flips, objective),
         sellers_in_words(rows, pick, comparer.knowledge, objective),
     )
