@@ -86,6 +86,34 @@ def test_the_usual_stack_says_that_measurements_exist():
     assert not any("was measured" in said for said in on("h100:1", work).assumptions)
 
 
+def test_a_batch_under_the_smallest_measured_one_still_waits_for_the_host():
+    work = load_workload("examples/vit-b-16-imagenet.yaml")
+    kept = bench_at(Bench(used=True), "h200", "torch").measured["vit_train bf16 b=32 d=768 f=3072 h=12 layers=12 s=197"]
+    small = on("h200:1", replace(work, train=replace(work.train, global_batch=4)), Layout(micro_batch=4))
+    assert 0.8 * kept["seconds"] < small.step.value < 1.1 * kept["seconds"]
+
+
+@pytest.mark.parametrize("chip", ["h100", "mi300x"])
+def test_launches_of_unmeasured_chips_take_what_they_take_beside_a_measured_one(chip):
+    work, layout = load_workload("examples/vit-b-16-imagenet.yaml"), Layout(dp=64, micro_batch=16)
+    there, here = on("h200:64", work, layout), on(f"{chip}:64", work, layout)
+    plain = on(f"{chip}:64", work, layout, load_calibration(bench=False))
+    assert here.step.value < 1.5 * there.step.value < plain.step.value
+    assert any("as measured with h200" in line for line in here.assumptions)
+    assert not any("as measured with" in line for line in (*there.assumptions, *plain.assumptions))
+
+
+def test_launches_are_as_published_steps_have_them_where_there_are_some():
+    calibrated = on("h100:64", replace(EXACT, train=replace(TRAIN, global_batch=64)), Layout(dp=64, micro_batch=1))
+    plain = on(
+        "h100:64",
+        replace(EXACT, train=replace(TRAIN, global_batch=64)),
+        Layout(dp=64, micro_batch=1),
+        load_calibration(bench=False),
+    )
+    assert calibrated.step == plain.step
+
+
 def test_resnet_50_has_a_counterpart_and_other_families_have_none():
     resnet = load_workload("examples/resnet-50-imagenet.yaml")
     near = counterpart(resnet, Layout(micro_batch=64), False)

@@ -10,6 +10,7 @@ from chipwise.catalog import Accelerators, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.learn.bench_match import BenchMatch, bench_at
+from chipwise.predict.learn.launch_cost import LaunchCost
 from chipwise.predict.model.energy import watts
 from chipwise.predict.model.layouts import Layout, Layouts
 from chipwise.predict.model.memory import RESERVE
@@ -121,7 +122,7 @@ def predict(
         work.memory(layouts).at(0),
         acc.chip.usable_bytes,
         watts(acc.chip, busy),
-        assumptions(workload, acc, stack, layout, calibration),
+        (*assumptions(workload, acc, stack, layout, calibration), *launches_in_words(work.launches)),
         match is not None,
     )
 
@@ -210,6 +211,13 @@ def measured_in_words(workload: Workload, acc: Accelerators, stack: Stack, calib
     if not usual or bench_at(calibration.bench, acc.chip.id, "torch") is None:
         return []
     return [f"{acc.chip.id} was measured with PyTorch: the stack `pytorch` predicts from that"]
+
+
+def launches_in_words(launches: LaunchCost | None) -> list[str]:
+    """That the host's time was measured beside another chip; nothing where the formulas have it."""
+    if launches is None:
+        return []
+    return [f"waiting for the host: {launches.times:.2g} times the formulas', as measured with {launches.chip}"]
 
 
 def lora_in_words(workload: Workload) -> list[str]:

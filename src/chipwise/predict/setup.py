@@ -15,6 +15,7 @@ from chipwise.ops.operations import OpTable
 from chipwise.ops.table import build
 from chipwise.predict.learn.bench_match import BenchMatch, Finder, finder
 from chipwise.predict.learn.gp import Array
+from chipwise.predict.learn.launch_cost import LaunchCost, launch_times, measured_siblings
 from chipwise.predict.learn.step_residuals import StepFactors
 from chipwise.predict.model.components import Components, ExecutionTarget, components
 from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts
@@ -45,6 +46,7 @@ class Setup:
     coefficients: StepCoefficients
     published: StepFactors  # by published steps near layouts
     measured: Finder | None = None  # what was measured of the chip itself, where it is to be used
+    launches: LaunchCost | None = None  # as measured on another chip, where that is in `coefficients`
 
     def components(self, layouts: Layouts) -> Components:
         """Raw times of one step."""
@@ -143,7 +145,39 @@ def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stac
     if not calibration.bench.used:
         return made
     formula = partial(_formula, acc.chip, calibration, stack)
-    return replace(made, measured=finder(calibration.bench, workload, acc, stack, formula))
+    measured = finder(calibration.bench, workload, acc, stack, formula)
+    launches = None if measured is not None else _launch_cost(workload, acc.chip, calibration, stack)
+    if launches is None:
+        return replace(made, measured=measured)
+    slower = replace(made.coefficients, launch_s=made.coefficients.launch_s * launches.times)
+    return replace(made, coefficients=slower, launches=launches)
+
+
+def _launch_cost(workload: Workload, chip: Chip, calibration: Calibration, stack: Stack) -> LaunchCost | None:
+    """What launches take by measurements of other chips; None where published steps of such models say it."""
+    if not stack.bench or workload.model.family in calibration.training.intervals.get("models", ()):
+        return None
+    plain = replace(calibration, bench=Bench(used=False))
+    one = Layout(micro_batch=1)
+    for name in measured_siblings(calibration.bench, chip.id, stack.bench):
+        there = parse(f"{name}:1")
+        formula = partial(_formula, there.chip, calibration, stack)
+        find = finder(calibration.bench, workload, there, stack, formula)
+        match = None if find is None else find(one)
+        if match is None:
+            continue
+        alone = replace(workload, train=replace(workload.train, global_batch=1))
+        work = set_up(alone, there, plain, stack)
+        parts = work.components(Layouts.of([one]))
+
+        def step(times: float, work: Setup = work, parts: Components = parts) -> float:
+            k = work.coefficients
+            return float(np.ravel(schedule(parts, replace(k, launch_s=k.launch_s * times)).total)[0])
+
+        times = launch_times(step, step(1.0) * match.factor)
+        if times is not None:
+            return LaunchCost(times, name)
+    return None
 
 
 def _formula(chip: Chip, calibration: Calibration, stack: Stack, workload: Workload, layout: Layout) -> float:

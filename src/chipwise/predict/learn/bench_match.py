@@ -102,7 +102,8 @@ def _scaled_match(
 
     Its steps are fitted to the images alone, so that another size is another fit: up to `FARTHEST` octaves of work an
     image away, in an interval that widens on the way. The batches that are compared have the same work, so that what
-    kernels take beside it weighs as much in both.
+    kernels take beside it weighs as much in both. Under the smallest batch that was measured the fit has nothing to
+    hold on to (the host's time doesn't fall with the batch): that batch is scaled, too.
     """
     seconds = formula(near.workload, alone)
     batch = near.point.sizes["b"]
@@ -113,7 +114,7 @@ def _scaled_match(
         octaves = abs(log2(more))
         if octaves > nearest or (best is not None and octaves == nearest):
             continue
-        alike = max(1, round(batch * more))
+        alike = max(smallest_batch(bench, near.point, sizes), round(batch * more))
         point = replace(near.point, sizes={**sizes, "b": alike})
         model, train = _resized(near.workload.model, sizes), replace(near.workload.train, global_batch=alike)
         known = formula(replace(near.workload, model=model, train=train), replace(alone, micro_batch=alike))
@@ -138,6 +139,18 @@ def measured_sizes(bench: BenchCalibration, kind: str) -> list[dict[str, int]]:
             pairs = (word.partition("=") for word in words[2:] if "=" in word)
             found[tuple((key, int(value)) for key, _, value in pairs if key != "b")] = None
     return [dict(sizes) for sizes in found]
+
+
+def smallest_batch(bench: BenchCalibration, point: Point, sizes: Mapping[str, int]) -> int:
+    """The smallest batch that was measured of a size in the precision of a point; 1 where none was."""
+    batches = []
+    for name in bench.measured:
+        words = name.split()
+        found = dict(word.split("=") for word in words[2:] if "=" in word)
+        batch = int(found.pop("b", 1))
+        if words[:2] == [point.kind, point.dtype] and found == {key: str(value) for key, value in sizes.items()}:
+            batches.append(batch)
+    return min(batches, default=1)
 
 
 def _resized(m: Model, sizes: dict[str, int]) -> Model:
