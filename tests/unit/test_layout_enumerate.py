@@ -54,10 +54,13 @@ def test_interleaving_needs_whole_rounds_of_micro_batches():
     assert np.all(np.mod(rounds[x.vpp > 1], 1) == 0) and (x.vpp > 1).any()
 
 
-def test_context_is_not_cut_below_1024_tokens():
-    found = space("llama-3.1-8b", "h100:64", Train(64, 4096))
-    assert set(found.layouts.cp) == {1, 2, 4}
-    assert "cp leaves a chip fewer than 1024 of 4096 tokens" in found.refused
+def test_context_is_not_cut_below_4096_tokens_unless_sequences_are_fewer_than_chips():
+    found = space("llama-3.1-8b", "h100:64", Train(64, 8192))
+    assert found.layouts.cp.max() == 2
+    assert "cp leaves a chip fewer than 4,096 of 8192 tokens" in found.refused
+    found = space("llama-3.1-8b", "h100:64", Train(16, 4096))
+    assert found.layouts.cp.max() == 4
+    assert "cp leaves a chip fewer than 1,024 of 4096 tokens" in found.refused
 
 
 def test_experts_spread_over_divisors_of_their_number():

@@ -13,7 +13,7 @@ from chipwise.errors import NoLayout
 from chipwise.layout.headroom import HEADROOM, allocatable, required
 from chipwise.layout.search import TIE
 from chipwise.layout.simplicity import intricacy, simplest
-from chipwise.layout.splits import CP_MIN_TOKENS, Split, micro_batches, refusal
+from chipwise.layout.splits import CP_REFUSED, Split, micro_batches, refusal
 from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts, parse_layout
 from chipwise.predict.setup import set_up, stack_of
 from chipwise.workload.model import Workload
@@ -76,7 +76,7 @@ def _legal(layout: Layout, work: Workload, acc: Accelerators, text: str, stack: 
         )
     split = Split(layout.dp, layout.tp, layout.pp, layout.cp, layout.ep)
     why = refusal(split, work.model, work.train, acc.count)
-    if why and f"fewer than {CP_MIN_TOKENS}" not in why:  # a bound of the search, not of the model
+    if why and not why.startswith(CP_REFUSED):  # a bound of the search, not of the model
         raise NoLayout(f"layout {text}: {why}", f"see `chipwise layouts WORKLOAD --on {acc}`")
 
 

@@ -14,7 +14,12 @@ from chipwise.workload.model import Model, Train
 # Bounds of the search: choices that keep the space to what people run, not limits of any chip or stack.
 TP_MOST = 64
 DOMAINS_TP = 2  # tensor parallelism reaches over at most this many fast domains
-CP_MIN_TOKENS = 1024  # tokens of a sequence a chip keeps at least
+# Tokens of a sequence that cp leaves a chip at least. Published runs with cp (Megatron-LM, Megatron-Bridge, NeMo and
+# torchtitan, 2024 and 2025) keep 4,096 and more; three of MLPerf Training v5.0 keep 1,024, since their batch has no
+# sequence for every chip and something must split sequences.
+CP_USUAL_TOKENS = 4096
+CP_MIN_TOKENS = 1024
+CP_REFUSED = "cp leaves a chip fewer than"
 MICRO_BATCH_MOST = 64
 MICRO_BATCH_TOKENS = 131_072  # short sequences and images may have larger micro-batches, up to
 MICRO_BATCH_LIMIT = 4096
@@ -96,6 +101,11 @@ def candidates(model: Model, acc: Accelerators) -> Iterator[Split]:
                     yield Split(n // (tp * cp * pp), tp, pp, cp, ep)
 
 
+def cp_tokens(train: Train, chips: int) -> int:
+    """The fewest tokens of a sequence that context parallelism leaves a chip."""
+    return CP_USUAL_TOKENS if train.global_batch >= chips else CP_MIN_TOKENS
+
+
 def refusal(split: Split, model: Model, train: Train, wide: int, parallel: Parallelism = EVERY_AXIS) -> str:
     """Why a split is not legal, in words; empty where it is."""
     tp, pp, cp, ep = split.tp, split.pp, split.cp, split.ep
@@ -123,8 +133,8 @@ def refusal(split: Split, model: Model, train: Train, wide: int, parallel: Paral
         return f"pp does not divide {model.layers} layers"
     if cp > 1 and train.sequence % cp:
         return f"cp does not divide a sequence of {train.sequence} tokens"
-    if cp > 1 and train.sequence // cp < CP_MIN_TOKENS:
-        return f"cp leaves a chip fewer than {CP_MIN_TOKENS} of {train.sequence} tokens"
+    if cp > 1 and train.sequence // cp < (least := cp_tokens(train, split.dp * tp * pp * cp)):
+        return f"{CP_REFUSED} {least:,} of {train.sequence} tokens"
     if e is not None and e.count % ep:
         return f"ep does not divide {e.count} experts"
     if (split.dp * cp) % ep:
