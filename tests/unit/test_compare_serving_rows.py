@@ -15,6 +15,7 @@ from chipwise.compare.serving.fleet import held, rent, slices
 from chipwise.compare.serving.row import OPEN_USE, Demand, demand_of
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.knowledge import Knowledge
+from chipwise.prices import sold
 from chipwise.serving.capacity import holds
 from chipwise.workload import load_serving
 
@@ -256,3 +257,10 @@ def test_a_bounded_row_nearer_than_the_runner_up_is_named():
     assert values == sorted(values)
     assert ("comes nearer by its value" in comparison.words.why) == bool(between)
     assert between and str(between[0].accelerators) in comparison.words.why
+
+
+def test_a_fleet_beyond_what_its_seller_supplies_is_said():
+    assert "Without a contract" not in on("h100", job(100)).words.pick
+    found = on("h100", job(100_000))
+    most = sold(found.pick.ondemand.price.offer)
+    assert found.pick.accelerators.count > most and f"counted on for {most:,} of them" in found.words.pick

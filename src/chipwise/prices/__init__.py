@@ -14,7 +14,7 @@ from chipwise.prices.money import (
     run_cost,
 )
 from chipwise.prices.record import age_in_days, is_stale, price_record, quote_record
-from chipwise.prices.supply import supply
+from chipwise.prices.supply import sold, supply
 
 __all__ = [
     "STALE_DAYS",
@@ -38,6 +38,7 @@ __all__ = [
     "read_custom_prices",
     "read_rates",
     "run_cost",
+    "sold",
     "supply",
     "why_no_price",
 ]

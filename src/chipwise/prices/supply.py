@@ -12,15 +12,24 @@ UNBOUNDED = 10**9  # of a company's own offers: it knows how many it has
 
 def supplied(offer: Offer, book: PriceBook) -> int:
     """Chips of an offer that one run can count on."""
+    if offer.own or load().slices.get(offer.chip_id) is not None or counts_as_joined(offer, book):
+        return sold(offer)
+    return int(_chips(offer))
+
+
+def sold(offer: Offer) -> int:
+    """Chips of an offer that somebody without a contract can count on, joined or not."""
     if offer.own:
         return UNBOUNDED
-    legal = load().slices.get(offer.chip_id)
-    if (
-        legal is not None
-    ):  # Google bounds slices, not how many of a pod it sells at once: as many as of GPUs are assumed
-        return USUAL_INSTANCES * 8
-    chips = load().chips[offer.chip_id].fabric.host_chips if offer.instance == ANY else offer.chips
-    return int(chips * most_instances(offer.cloud, offer.instance)) if counts_as_joined(offer, book) else int(chips)
+    if load().slices.get(offer.chip_id) is not None:
+        return (
+            USUAL_INSTANCES * 8
+        )  # Google bounds slices, not how many it sells at once: as many as of GPUs are assumed
+    return int(_chips(offer) * most_instances(offer.cloud, offer.instance))
+
+
+def _chips(offer: Offer) -> float:
+    return load().chips[offer.chip_id].fabric.host_chips if offer.instance == ANY else offer.chips
 
 
 def supply(chip: Chip, book: PriceBook) -> int:

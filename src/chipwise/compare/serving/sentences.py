@@ -21,7 +21,7 @@ from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
 from chipwise.compare.serving.row import ServingRow
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
-from chipwise.prices import fabric_in_words, prices_in_words
+from chipwise.prices import fabric_in_words, prices_in_words, sold
 from chipwise.serving.capacity import COUNT, LONG
 from chipwise.units import format_money, format_seconds
 
@@ -84,7 +84,7 @@ def _pick(comparer: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow
     if pick.demand.kind == "job":
         said.append(f"done in {format_seconds(pick.seconds.value)}")
     text = f"Pick {pick.accelerators}, {_replicas(pick)}: {', '.join(said)}."
-    text += _holds(pick)
+    text += _holds(pick) + _beyond_supply(pick)
     ahead = ahead_of(pick, rows, objective)
     if ahead:
         names = ", ".join(f"{r.accelerators} at {_shown(r, objective)}" for r in ahead[:2])
@@ -111,6 +111,14 @@ def _holds(row: ServingRow) -> str:
         return f"{more}; at the low end of the interval no count would hold the SLO: measure first."
     times = row.demand.load / row.load.low
     return f"{more}; at the low end of the interval it would take {times:.1f} times as many: measure first."
+
+
+def _beyond_supply(row: ServingRow) -> str:
+    """That so many chips take a contract, or several sellers; nothing where the seller can be counted on for them."""
+    if row.ondemand is None or row.accelerators.count <= (most := sold(row.ondemand.price.offer)):
+        return ""
+    cloud = row.ondemand.price.offer.cloud
+    return f" Without a contract {cloud} can be counted on for {most:,} of them: ask, or rent of several sellers."
 
 
 def _limit(row: ServingRow) -> str:
