@@ -49,7 +49,7 @@ def cost(
         str | None, option("--chips", "N", "Number of chips of each kind where --on says none; default: 64.")
     ] = None,
     deadline: Annotated[
-        str | None, option("--deadline", "TIME", "The fewest chips that finish within it: 12h, 30d.")
+        str | None, option("--deadline", "TIME", "Finish within it, with the count that costs least: 12h, 30d.")
     ] = None,
     budget: BudgetOpt = None,
     headroom: HeadroomOpt = None,

@@ -70,12 +70,19 @@ ComparedOpt = Annotated[
     str | None,
     option("--on", "LIST", "Chips to compare, with or without counts: h100,v5p:128. Default: all.", complete_chips),
 ]
-ChipsOpt = Annotated[str | None, option("--chips", "N", "Number of chips of each kind; default: 64.")]
+ChipsOpt = Annotated[
+    str | None,
+    option("--chips", "N", "Number of chips of each kind; default: 64, with --deadline or --budget the best."),
+]
 DeadlineOpt = Annotated[
-    str | None, option("--deadline", "TIME", "The fewest chips that finish within it: 12h, 30d; of offline jobs too.")
+    str | None,
+    option("--deadline", "TIME", "Finish within it, with the count that ranks best: 12h, 30d; of offline jobs too."),
 ]
 BudgetOpt = Annotated[
-    str | None, option("--budget", "USD", "The fastest count within it: 1000, 2.5M; per hour where a model is served.")
+    str | None,
+    option(
+        "--budget", "USD", "Cost no more, with the count that ranks best: 1000, 2.5M; per hour where a model is served."
+    ),
 ]
 ByOpt = Annotated[
     str | None,
