@@ -16,6 +16,7 @@ from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal, UnknownName
 from chipwise.knowledge import Knowledge
 from chipwise.predict.setup import named_stack
+from chipwise.units import format_seconds
 from chipwise.workload import load_workload
 
 DAY = date(2026, 9, 1)
@@ -236,3 +237,15 @@ def test_a_run_of_years_is_called_long():
 def test_plain_stacks_are_assumed_for_models_that_are_not_language_models():
     found = on("h100:8,v5e:8", job("bert-large", 4096, 512))
     assert {r.prediction.stack.id for r in found.rows} == {"pytorch", "jax"}
+
+
+def test_rows_that_take_20_times_the_best_share_a_line():
+    found = on("h100:64,h200:64,h100:2", objective="time")
+    text = str(found)
+    slow = found.rows[-1]
+    assert f"1 more: --all (1 above 20x the best: h100:2 at {format_seconds(slow.prediction.duration.value)})" in text
+    assert len(found.to_dict()["rows"]) == 3 and "above 20x" not in str(on("h100:64,h200:64", objective="time"))
+
+
+def test_a_small_share_of_the_budget_is_not_called_none():
+    assert "under 1 % of the budget" in on("h100", budget_usd=1e9, objective="cost").words.pick

@@ -17,7 +17,8 @@ from chipwise.units import format_count, format_seconds
 from chipwise.workload import metrics_that_matter
 from chipwise.workload.serve_criteria import what_decides_serving
 
-FAR = 20  # times the cost of the best, above which nobody would deploy a service
+FAR = 20  # times the best, above which nobody would run it
+NAMED = 4  # of those, in the line that they share
 ROWS = 10  # for people, unless they ask for all
 FRONT = "Cost against time over counts (front: nothing shown is both cheaper and faster)"
 REASONS = 6  # lines of refusals, likewise
@@ -114,16 +115,23 @@ def more_rows(c: AnyComparison, shown: Sequence[AnyRow]) -> str:
     far = far_off(c)
     if not far:
         return text
-    return f"{text} ({len(far)} above {FAR}x the best: {', '.join(f'{r.accelerators} at {r.ondemand}' for r in far)})"
+    names = ", ".join(f"{row.accelerators}{_at(row, c.terms.objective)}" for row in far[:NAMED])
+    others = f" and {len(far) - NAMED} more" if len(far) > NAMED else ""
+    return f"{text} ({len(far)} above {FAR}x the best: {names}{others})"
+
+
+def _at(row: AnyRow, objective: str) -> str:
+    by = row.by(objective)
+    if by is None or objective == "energy":
+        return ""
+    return f" at {row.ondemand}" if objective == "cost" else f" at {format_seconds(by.value)}"
 
 
 def far_off(c: AnyComparison) -> list[AnyRow]:
-    """Services that cost more than 20 times the best: nobody would deploy them, so they share a line."""
-    if not isinstance(c, ServingComparison) or c.terms.objective != "cost":
-        return []
-    priced = [(row, by.value) for row in c.rows if (by := row.by("cost")) is not None]
-    best = min((value for _, value in priced), default=0.0)
-    return [row for row, value in priced if value > FAR * best and row is not c.pick]
+    """Rows that take more than 20 times the best by what is ranked by: nobody would run them, so they share a line."""
+    known = [(row, by.value) for row in c.rows if (by := row.by(c.terms.objective)) is not None]
+    best = min((value for _, value in known), default=0.0)
+    return [row for row, value in known if value > FAR * best and row is not c.pick]
 
 
 def ranked(c: AnyComparison, numbered: bool = True, rows: Sequence[AnyRow] | None = None, **options: Any) -> Table:

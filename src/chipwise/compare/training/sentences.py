@@ -73,7 +73,8 @@ def _pick(pick: TrainingRow, rows: Sequence[TrainingRow], terms: Terms) -> str:
         takes.append(_shown(pick, "energy"))
     text = f"Pick {pick.accelerators} with {pick.prediction.layout}: {', '.join(takes)}."
     if terms.budget_usd is not None and pick.ondemand:
-        text += f" That is {pick.ondemand.usd.value / terms.budget_usd:.0%} of the budget.".replace("%", " %")
+        share = pick.ondemand.usd.value / terms.budget_usd
+        text += f" That is {f'{share:.0%}' if share >= 0.01 else 'under 1%'} of the budget.".replace("%", " %")
     if pick.prediction.duration.value > LONG_S:
         text += " That is more than a year: few runs are worth so long a wait."
     ahead = ahead_of(pick, rows, objective)
