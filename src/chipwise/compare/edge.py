@@ -17,17 +17,16 @@ from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
 from chipwise.present.numbers import rate, spread
 from chipwise.present.result import Result
-from chipwise.serving.edge import (
+from chipwise.serving.edge import seconds_a_sample
+from chipwise.serving.edge_power import device_joules, is_metered, wall_joules
+from chipwise.serving.edge_roofline import (
     DATAFLOW,
     EDGE_PRECISIONS,
     SAMPLES,
     SCENARIOS,
     EdgePoint,
-    energy_joules,
-    is_metered,
     lower_bound,
     peak_of,
-    seconds_a_sample,
     weight_bytes,
 )
 from chipwise.units import format_money, format_seconds
@@ -88,9 +87,9 @@ class EdgeRow:
     point: EdgePoint
     seconds: Estimate  # a query: one sample, or 8 of a multi stream; of offline runs one sample
     throughput: Estimate  # samples/s, offline
-    joules: Estimate  # a sample
+    joules: Estimate  # a sample, of the device alone: never above the mode's budget
     bound_s: float  # lower bound of `seconds`
-    at_wall: bool  # whether `joules` are of the whole system, not of the device alone
+    wall_joules: Estimate | None  # a sample, of the whole system; None where no published result measured one
 
     @property
     def price_usd(self) -> float | None:
@@ -149,12 +148,16 @@ ROWS: list[Column[EdgeRow]] = [
         "joules_per_sample",
         lambda r: r.joules,
         "J/sample",
-        lambda r: f"{r.joules.value:.2g}" + ("" if r.at_wall else "*"),
-        help="estimate of the energy of a sample in this scenario: of the system at the wall where published results "
-        "have it, else of the device at its whole budget",
+        lambda r: f"{r.joules.value:.2g}" + ("" if r.wall_joules else "*"),
+        help="estimate of the energy of a sample in this scenario, of the device alone: at most the mode's budget",
         unit="J",
     ),
-    Column("energy_at_wall", lambda r: r.at_wall, help="whether that energy is of the whole system, host included"),
+    Column(
+        "wall_joules_per_sample",
+        lambda r: r.wall_joules,
+        help="the same of the whole system at the wall; null where no published result measured one",
+        unit="J",
+    ),
     Column(
         "price_usd",
         lambda r: r.price_usd,
@@ -227,15 +230,15 @@ class EdgeComparison(Result):
         if self.terms.objective == "price":
             return False
         mine, other = (r.joules if self.terms.objective == "energy" else r.seconds for r in (row, best))
-        return mine.low <= other.high and (row.at_wall == best.at_wall or self.terms.objective != "energy")
+        return mine.low <= other.high
 
     def assumptions(self) -> list[str]:
         """What was taken for granted, in words."""
         m = self.model
         out = [f"{m.id}: {m.ops / 1e9:,.3g} GOP and {m.params / 1e6:,.3g} M weights an inference ({m.note})"]
-        out.append("power limits are of the module, card or chip; energy is of the whole system at the wall")
-        if not all(row.at_wall for row in self.rows):
-            out.append("*: energy of the device alone at its whole budget, no host: ranked after those at the wall")
+        out.append("power and energy are of the module, card or chip, not of its host")
+        if not all(row.wall_joules for row in self.rows):
+            out.append("*: no published power: the mode's whole budget, the most it can draw")
         changed = sorted({r.point.precision for r in self.rows} - {self.terms.precision or m.precision})
         if changed:
             out.append(f"devices without {m.precision} run in {', '.join(changed)}")
@@ -317,9 +320,9 @@ def evaluate(
         point,
         seconds.scaled(query),
         offline.inverted(),
-        energy_joules(point, seconds, calibration),
+        device_joules(point, seconds, calibration),
         lower_bound(point) * query,
-        is_metered(device, calibration),
+        wall_joules(point, seconds, calibration) if is_metered(device, calibration) else None,
     )
 
 
@@ -342,9 +345,7 @@ def compare_devices(
             continue
         objective = "energy" if terms.objective == "energy" else "latency"
         rows.append(min(choices, key=lambda row: (row.by(objective), row.mode.watts)))
-    # energies of a device alone and of whole systems don't compare: those of systems come first
-    alone = terms.objective == "energy"
-    rows.sort(key=lambda row: (alone and not row.at_wall, row.by(terms.objective), row.seconds.value))
+    rows.sort(key=lambda row: (row.by(terms.objective), row.seconds.value))
     return EdgeComparison(work, terms, tuple(rows), tuple(refused))
 
 
