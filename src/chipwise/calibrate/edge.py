@@ -21,7 +21,7 @@ from chipwise.catalog.calibration import SCHEMA
 from chipwise.catalog.edge_calibration import EDGE, EDGE_REFITS, EdgeCalibration, Effects
 from chipwise.predict.estimate import FEWEST, quantile_pair
 from chipwise.serving import edge
-from chipwise.serving.edge_power import POWER_KINDS, POWER_NOISE, nominal_watts
+from chipwise.serving.edge_power import POWER_KINDS, POWER_NOISE, nominal_watts, power_group
 from chipwise.serving.edge_roofline import DATAFLOW, EdgePoint, lower_bound, roofline
 from chipwise.validate import edge_rows
 from chipwise.validate.edge_rows import EdgeRow
@@ -34,10 +34,11 @@ FILE = "edge.csv"
 FOLDS = 20  # of pairs, models and systems; devices, sources and designs are left out one by one
 # What runs of one system have in common and no other has: fitted, so that many runs don't count as many systems, and
 # dropped (standard deviations as those of `edge.KINDS`)
-SYSTEM = {"system": 0.08, "system/scenario": 0.04, "system/model": 0.02}
+SYSTEM = {"system": 0.05, "system/scenario": 0.03, "system/model": 0.01}
 FAR, HEAVY = 4.0, 2.0  # squared errors from which a row weighs less, in variances, and how fast
 ROUNDS = 3  # of fitting and weighing
-NAMES = 5  # pairs, devices ... left out that a group's own interval needs at least; else all at its distance
+NAMES = 10  # pairs, devices ... left out that a group's own interval needs at least; else all at its distance
+LEVEL, HIGHEST = 0.90, 0.98  # share of rows inside an interval, and the most it is raised to for few names
 SAME = 1.03  # of a rate at batch 8 over batch 1 to which a model counts as staying on chip
 
 
@@ -238,28 +239,34 @@ def errors_of(rows: Sequence[EdgeRow], out: Rows, kind: str, fitted: Mapping[str
         row, held = rows[i], _left_out(kind, rows[i])
         effect = edge.predicted_log(row.point, calibration)
         error = float(np.log(row.seconds) - max(effect.mean, np.log(lower_bound(row.point))))
-        groups = edge.interval_groups(row.point, edge.distance(row.point, calibration))
+        step = edge.distance(row.point, calibration)
+        groups = edge.interval_groups(row.point, step)
         errors.append(Missed(i, held, groups, error, error / effect.variance**0.5))
         if row.watts:
             power = edge.effect_of(row.point, calibration.power, POWER_KINDS)
             error = float(np.log(row.watts / nominal_watts(row.point)) - power.mean)
             scaled = error / (power.variance + POWER_NOISE**2) ** 0.5
-            errors.append(Missed(i, held, ("power",), error, scaled))
+            errors.append(Missed(i, held, (power_group(step),), error, scaled))
     return errors
 
 
 def intervals(errors: Sequence[Missed], but: frozenset[int] = frozenset()) -> dict[str, list[float]]:
-    """Split-conformal bounds in standard deviations by group, of all rows but some."""
+    """Split-conformal bounds in standard deviations by group, of all rows but some.
+
+    Rows of one device or model err together, so it is devices and models that are exchangeable: the level is raised by
+    one part in their number, as conformal prediction of a new group asks (Dunn, Wasserman and Ramdas, 2018).
+    """
     table: dict[str, list[Missed]] = {}
     for missed in errors:
         if missed.row not in but:
             for group in missed.groups:
                 table.setdefault(group, []).append(missed)
-    return {
-        group: list(quantile_pair([missed.scaled for missed in some]))
-        for group, some in table.items()
-        if len(some) >= FEWEST and ("/" not in group or len({missed.held for missed in some}) >= NAMES)
-    }
+    out: dict[str, list[float]] = {}
+    for group, some in table.items():
+        names = len({missed.held for missed in some})
+        if len(some) >= FEWEST and (names >= NAMES or group in HELD.values()):
+            out[group] = list(quantile_pair([missed.scaled for missed in some], min(LEVEL * (1 + 1 / names), HIGHEST)))
+    return out
 
 
 # What is left out whole, and the distance from which rows then learn what is published
@@ -281,7 +288,7 @@ def calibrate_edge(rows: Sequence[EdgeRow], date: str, say: Say = print) -> dict
             out = np.flatnonzero(mine == fold)
             refit = problem.fit(every[mine != fold], full)
             missed = errors_of(rows, out, kind, refit)
-            errors += [m for m in missed if m.groups[-1] in (step, "power" if kind == "pair" else "")]
+            errors += [m for m in missed if m.groups[-1] in (step, power_group(step))]
             refits.setdefault(kind, []).append((out, refit))
         say(f"edge: {kind} left out: {in_words([m for m in errors if m.groups[-1] == step])}")
     held = {

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, ClassVar
 
-from chipwise.catalog.edge import EdgeDevice, PowerMode, edge_devices, find_device
+from chipwise.catalog.edge import EdgeDevice, PowerMode, edge_devices, find_devices
 from chipwise.catalog.edge_calibration import EdgeCalibration
-from chipwise.catalog.edge_models import EdgeModel, find_edge_model
+from chipwise.catalog.edge_models import EdgeModel
 from chipwise.errors import DoesNotFit, InputError, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.present.blocks import Block, Text, section
@@ -19,6 +19,7 @@ from chipwise.present.numbers import rate, spread
 from chipwise.present.result import Result
 from chipwise.serving.edge import seconds_a_sample
 from chipwise.serving.edge_power import device_joules, is_metered, wall_joules
+from chipwise.serving.edge_presets import edge_model
 from chipwise.serving.edge_roofline import (
     DATAFLOW,
     EDGE_PRECISIONS,
@@ -64,10 +65,10 @@ class EdgeTerms:
 
 
 def parse_watts(value: str | float | None) -> float | None:
-    """Watts as people write them: 15, "15W", "1.5 kW".
+    """Watts as people write them: 15 (watts without a unit), "15W", "1.5 kW".
 
-    >>> parse_watts("15W"), parse_watts("0.5kW"), parse_watts(None)
-    (15.0, 500.0, None)
+    >>> parse_watts("15W"), parse_watts("15"), parse_watts("0.5kW"), parse_watts(None)
+    (15.0, 15.0, 500.0, None)
     """
     if value is None:
         return None
@@ -282,7 +283,7 @@ def devices_named(on: str | Sequence[str] | None) -> list[EdgeDevice]:
     if on is None:
         return [device for device in edge_devices().values() if device.ranked]
     names = on.split(",") if isinstance(on, str) else on
-    return list({device.id: device for device in map(find_device, names)}.values())
+    return list({device.id: device for name in names for device in find_devices(name)}.values())
 
 
 def _precision(device: EdgeDevice, model: EdgeModel, named: str | None) -> str:
@@ -330,7 +331,7 @@ def compare_devices(
     model: str, on: str | Sequence[str] | None, terms: EdgeTerms, calibration: EdgeCalibration
 ) -> EdgeComparison:
     """Rank edge devices on a model: each in its best mode within the power limit."""
-    work = find_edge_model(model)
+    work = edge_model(model)
     rows: list[EdgeRow] = []
     refused: list[EdgeRefused] = []
     for device in devices_named(on):

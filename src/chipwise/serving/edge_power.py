@@ -8,7 +8,7 @@ from math import exp, log, sqrt
 from chipwise.catalog.edge import EdgeDevice
 from chipwise.catalog.edge_calibration import EdgeCalibration
 from chipwise.predict.estimate import Estimate
-from chipwise.serving.edge import effect_of
+from chipwise.serving.edge import distance, effect_of
 from chipwise.serving.edge_roofline import EdgePoint
 
 POWER_KINDS: Mapping[str, float] = {
@@ -68,13 +68,19 @@ def wall_watts(point: EdgePoint, calibration: EdgeCalibration) -> Estimate:
         why = "the device at its whole budget: no published wall power"
         return Estimate(watts, watts * IDLE, watts, "bounded", why)
     effect = effect_of(point, calibration.power, POWER_KINDS)
-    below, above = calibration.intervals.get("power", (-2.0, 2.0))
+    groups = (power_group(distance(point, calibration)), power_group("pair"))
+    below, above = next((calibration.intervals[name] for name in groups if name in calibration.intervals), (-2.0, 2.0))
     spread = sqrt(effect.variance + POWER_NOISE**2)
     value = watts * exp(effect.mean)
     why = "wall power of whole systems, as published results measured it"
     return Estimate(
         value, value * exp(min(below, 0.0) * spread), value * exp(max(above, 0.0) * spread), "modelled", why
     )
+
+
+def power_group(step: str) -> str:
+    """Whose errors an interval of power comes from: rows at this distance to what is published."""
+    return f"power/{step}"
 
 
 def is_metered(device: EdgeDevice, calibration: EdgeCalibration) -> bool:
