@@ -15,7 +15,7 @@ from chipwise.errors import DoesNotFit, InputError, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
-from chipwise.present.numbers import rate, spread
+from chipwise.present.numbers import number, rate, spread
 from chipwise.present.result import Result
 from chipwise.serving.edge import seconds_a_sample
 from chipwise.serving.edge_power import device_joules, is_metered, wall_joules
@@ -113,6 +113,11 @@ class EdgeRefused:
     reason: str
 
 
+def _joules(value: float) -> str:
+    """Two digits, or all before the point."""
+    return number(round(value)) if value >= 99.5 else f"{value:.2g}"
+
+
 ROWS: list[Column[EdgeRow]] = [
     Column("device", lambda r: r.device.id, "device", words=True, help="id of the edge device"),
     Column("name", lambda r: r.device.name, help="as its vendor calls it"),
@@ -149,7 +154,7 @@ ROWS: list[Column[EdgeRow]] = [
         "joules_per_sample",
         lambda r: r.joules,
         "J/sample",
-        lambda r: f"{r.joules.value:.2g}" + ("" if r.wall_joules else "*"),
+        lambda r: _joules(r.joules.value) + ("" if r.wall_joules else "*"),
         help="estimate of the energy of a sample in this scenario, of the device alone: at most the mode's budget",
         unit="J",
     ),
@@ -221,7 +226,7 @@ class EdgeComparison(Result):
             limit = f" within {self.terms.power_w:g} W" if self.terms.power_w else ""
             return f"No device runs {self.model.id}{limit}."
         mode = "" if best.mode.name == "default" else f" in its {best.mode.name} mode"
-        what = f"{format_seconds(best.seconds.value)} ({spread(best.seconds)}), {best.joules.value:.2g} J a sample"
+        what = f"{format_seconds(best.seconds.value)} ({spread(best.seconds)}), {_joules(best.joules.value)} J a sample"
         near = [row for row in self.rows[1:] if self._ties(row, best)]
         also = f" Not surely better than {', '.join(row.device.id for row in near[:3])}." if near else ""
         return f"Pick {best.device.id}{mode} by {self.terms.objective}: {what}.{also}"
@@ -236,7 +241,8 @@ class EdgeComparison(Result):
     def assumptions(self) -> list[str]:
         """What was taken for granted, in words."""
         m = self.model
-        out = [f"{m.id}: {m.ops / 1e9:,.3g} GOP and {m.params / 1e6:,.3g} M weights an inference ({m.note})"]
+        size = f"{number(m.ops / 1e9)} GOP and {number(m.params / 1e6)} M weights"
+        out = [f"{m.id}: {size} an inference ({m.note})"]
         out.append("power and energy are of the module, card or chip, not of its host")
         if not all(row.wall_joules for row in self.rows):
             out.append("*: no published power: the mode's whole budget, the most it can draw")
@@ -300,6 +306,12 @@ def _precision(device: EdgeDevice, model: EdgeModel, named: str | None) -> str:
     return model.precision
 
 
+def _at_most(seconds: Estimate, point: EdgePoint, calibration: EdgeCalibration) -> Estimate:
+    """A time a sample among many: never above that of samples one by one, which any device can do."""
+    alone = seconds_a_sample(replace(point, scenario="single"), calibration)
+    return seconds if seconds.value <= alone.value else alone
+
+
 def evaluate(
     device: EdgeDevice, mode: PowerMode, model: EdgeModel, terms: EdgeTerms, calibration: EdgeCalibration
 ) -> EdgeRow:
@@ -311,9 +323,9 @@ def evaluate(
     if device.memory_bytes and need > device.memory_bytes:
         raise DoesNotFit(f"weights of {need / 1e9:.1f} GB exceed its {device.memory_bytes / 1e9:.1f} GB")
     seconds = seconds_a_sample(point, calibration)
-    offline = (
-        seconds if terms.scenario == "offline" else seconds_a_sample(replace(point, scenario="offline"), calibration)
-    )
+    offline = _at_most(seconds_a_sample(replace(point, scenario="offline"), calibration), point, calibration)
+    if terms.scenario != "single":
+        seconds = offline if terms.scenario == "offline" else _at_most(seconds, point, calibration)
     query = SAMPLES["multi"] if terms.scenario == "multi" else 1
     return EdgeRow(
         device,

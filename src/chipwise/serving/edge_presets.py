@@ -1,4 +1,4 @@
-"""Models of the workload presets as edge inferences: language models and speech, one request alone."""
+"""Models of the workload presets as edge inferences: language, speech, text encoders, vision transformers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from chipwise.workload.params import count
 from chipwise.workload.presets import preset, preset_names
 
 TOKENS_IN, TOKENS_OUT = 128, 128  # of a language model's request. Assumed; a note says so
+ENCODERS = ("encoder", "vit")  # families of presets that pass once
+ELEMENTS, KERNELS = 12.0, 6.0  # elements a token and feature that a layer writes, and its kernels, as BERT-Large has
 WORDS_OUT = 110  # tokens that 30 s of speech are written down in, as the table of edge models has them of Whisper
 
 
 def edge_model(name: str) -> EdgeModel:
-    """The model of a name: of the table of edge models, else a language or speech model of the presets.
+    """The model of a name: of the table of edge models, else a transformer of the presets, one request alone.
 
-    >>> edge_model("resnet50").id, edge_model("llama-3.2-1b").passes, edge_model("whisper-tiny").family
-    ('resnet50', 128.0, 'decoder')
+    >>> edge_model("resnet50").id, edge_model("llama-3.2-1b").passes, edge_model("vit-b-16").family
+    ('resnet50', 128.0, 'transformer')
     """
     if is_edge_model(name):
         return find_edge_model(name)
@@ -25,13 +27,16 @@ def edge_model(name: str) -> EdgeModel:
         model = preset(name)
     except ChipwiseError:
         model = None
-    if model is None or not _writes(model):
-        raise UnknownName("model", name, {*edge_models(), *filter(_may_write, preset_names())})
-    return _decoder(model)
+    if model is not None and _writes(model):
+        return _decoder(model)
+    if model is not None and model.family in ENCODERS:
+        return _encoder(model)
+    known = {*edge_models(), *(other for other in preset_names() if _is_known(preset(other)))}
+    raise UnknownName("model", name, known, hint=" (such as resnet50, yolov8n, bert-99 or llama-3.2-1b)")
 
 
-def _may_write(name: str) -> bool:
-    return _writes(preset(name))
+def _is_known(model: Model) -> bool:
+    return _writes(model) or model.family in ENCODERS
 
 
 def _writes(model: Model) -> bool:
@@ -39,23 +44,60 @@ def _writes(model: Model) -> bool:
     return model.vocab > 0 and not model.denoises and (model.causal or bool(model.encoder))
 
 
+def _encoder(model: Model) -> EdgeModel:
+    """One pass over a text of usual length, or over the patches of an image."""
+    params, tokens = count(model), float(model.image_tokens or TOKENS_IN)
+    looked_up = params.embedding + params.positions
+    what = f"{model.image_tokens} patches" if model.image_tokens else f"{TOKENS_IN} tokens in"
+    return _model(
+        model,
+        "transformer",
+        2.0 * (params.total - looked_up) * tokens,
+        tokens,
+        1,
+        what,
+        activations=ELEMENTS * model.layers * tokens * model.d_model,
+        precision="int8",
+        steps=KERNELS * model.layers,
+    )
+
+
 def _decoder(model: Model) -> EdgeModel:
-    params = count(model)
+    """A prompt, or 30 s of speech, and an answer token by token."""
     heard = model.encoder.tokens if model.encoder else 0
     tokens, written = (heard, WORDS_OUT) if heard else (TOKENS_IN, TOKENS_OUT)
     read = f"{tokens} frames of 30 s of speech" if heard else f"{tokens} tokens"
+    ops = pass_flops(model, tokens) + 2.0 * count(model).active * written
+    note = f"{read} in, {written} tokens out"
+    return _model(
+        model, "decoder", ops, float(tokens), written, note, steps=written * DECODER_KERNELS * model.layers / 30
+    )
+
+
+def _model(
+    model: Model,
+    family: str,
+    ops: float,
+    tokens: float,
+    passes: int,
+    note: str,
+    *,
+    steps: float,
+    activations: float = 0.0,
+    precision: str = "fp16",
+) -> EdgeModel:
     return EdgeModel(
         model.name,
-        "decoder",
-        pass_flops(model, tokens) + 2.0 * params.active * written,
-        float(params.total),
-        0.0,
-        float(tokens),
-        float(written),
-        "fp16",
+        family,
+        ops,
+        float(count(model).total),
+        activations,
+        tokens,
+        float(passes),
+        precision,
         "the presets of models",
         "",
-        f"{read} in, {written} tokens out",
-        steps=written * DECODER_KERNELS * model.layers / 30,
-        reads=float(written),
+        note,
+        steps=steps,
+        reads=float(passes),
     )

@@ -42,7 +42,9 @@ class EdgePoint:
 
     @property
     def at_once(self) -> int:
-        """Samples at once on a chip."""
+        """Samples at once on a chip; a stick runs programs compiled for one."""
+        if self.device.link and self.device.design != DATAFLOW:
+            return 1
         return self.batch or SAMPLES[self.scenario]
 
     @property
@@ -97,7 +99,8 @@ def roofline(point: EdgePoint) -> float:
     compute = COMPUTE * model.ops / (peak_of(device, point.precision) * point.clock)
     if device.design == DATAFLOW:  # layers run side by side: neither kernels nor activations wait for memory
         return compute + reload_seconds(point) / point.at_once
-    batch = point.at_once if point.batch or point.scenario != "offline" else OFFLINE
+    shared = point.scenario == "offline" and not point.batch and not device.link
+    batch = OFFLINE if shared else point.at_once
     passes = model.passes / point.at_once * STREAMED if model.passes > 1 else 0.0
     reads = max(passes, model.reads / batch * CACHED) * weight_bytes(point)
     traffic = reads + 2 * ACTIVATIONS * BYTES[point.precision] * model.activations
