@@ -10,6 +10,7 @@ from chipwise.workload.params import count
 from chipwise.workload.presets import preset, preset_names
 
 TOKENS_IN, TOKENS_OUT = 128, 128  # of a language model's request. Assumed; a note says so
+SOURCE = "the presets of models"
 ENCODERS = ("encoder", "vit")  # families of presets that pass once
 ELEMENTS, KERNELS = 12.0, 6.0  # elements a token and feature that a layer writes, and its kernels, as BERT-Large has
 WORDS_OUT = 110  # tokens that 30 s of speech are written down in, as the table of edge models has them of Whisper
@@ -48,56 +49,39 @@ def _encoder(model: Model) -> EdgeModel:
     """One pass over a text of usual length, or over the patches of an image."""
     params, tokens = count(model), float(model.image_tokens or TOKENS_IN)
     looked_up = params.embedding + params.positions
-    what = f"{model.image_tokens} patches" if model.image_tokens else f"{TOKENS_IN} tokens in"
-    return _model(
-        model,
-        "transformer",
-        2.0 * (params.total - looked_up) * tokens,
-        tokens,
-        1,
-        what,
+    return EdgeModel(
+        id=model.name,
+        family="transformer",
+        ops=2.0 * (params.total - looked_up) * tokens,
+        params=float(params.total),
         activations=ELEMENTS * model.layers * tokens * model.d_model,
+        input=tokens,
+        passes=1.0,
         precision="int8",
+        source=SOURCE,
+        date="",
+        note=f"{model.image_tokens} patches" if model.image_tokens else f"{TOKENS_IN} tokens in",
         steps=KERNELS * model.layers,
     )
 
 
 def _decoder(model: Model) -> EdgeModel:
     """A prompt, or 30 s of speech, and an answer token by token."""
-    heard = model.encoder.tokens if model.encoder else 0
+    heard, params = model.encoder.tokens if model.encoder else 0, count(model)
     tokens, written = (heard, WORDS_OUT) if heard else (TOKENS_IN, TOKENS_OUT)
     read = f"{tokens} frames of 30 s of speech" if heard else f"{tokens} tokens"
-    ops = pass_flops(model, tokens) + 2.0 * count(model).active * written
-    note = f"{read} in, {written} tokens out"
-    return _model(
-        model, "decoder", ops, float(tokens), written, note, steps=written * DECODER_KERNELS * model.layers / 30
-    )
-
-
-def _model(
-    model: Model,
-    family: str,
-    ops: float,
-    tokens: float,
-    passes: int,
-    note: str,
-    *,
-    steps: float,
-    activations: float = 0.0,
-    precision: str = "fp16",
-) -> EdgeModel:
     return EdgeModel(
-        model.name,
-        family,
-        ops,
-        float(count(model).total),
-        activations,
-        tokens,
-        float(passes),
-        precision,
-        "the presets of models",
-        "",
-        note,
-        steps=steps,
-        reads=float(passes),
+        id=model.name,
+        family="decoder",
+        ops=pass_flops(model, tokens) + 2.0 * params.active * written,
+        params=float(params.total),
+        activations=0.0,
+        input=float(tokens),
+        passes=float(written),
+        precision="fp16",
+        source=SOURCE,
+        date="",
+        note=f"{read} in, {written} tokens out",
+        steps=written * DECODER_KERNELS * model.layers / 30,
+        reads=float(written),
     )
