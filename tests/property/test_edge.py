@@ -11,15 +11,15 @@ from chipwise.catalog.edge_calibration import EdgeCalibration, load_edge_calibra
 from chipwise.catalog.edge_models import edge_models
 from chipwise.compare.edge import EdgeTerms, compare_devices
 from chipwise.errors import Refusal
-from chipwise.serving.edge import (
+from chipwise.serving.edge import seconds_a_sample
+from chipwise.serving.edge_power import device_joules, device_watts, wall_joules
+from chipwise.serving.edge_roofline import (
     DATAFLOW,
     EDGE_PRECISIONS,
     SCENARIOS,
     EdgePoint,
-    energy_joules,
     lower_bound,
     roofline,
-    seconds_a_sample,
 )
 
 CALIBRATION = load_edge_calibration()
@@ -42,8 +42,8 @@ def test_no_prediction_is_under_its_bound_and_intervals_hold_their_value(device)
         seconds = seconds_a_sample(point, CALIBRATION)
         assert seconds.value >= lower_bound(point) * (1 - 1e-12), point.model.id
         assert 0 < seconds.low <= seconds.value <= seconds.high, point.model.id
-        joules = energy_joules(point, seconds, CALIBRATION)
-        assert 0 < joules.low <= joules.value <= joules.high, point.model.id
+        for joules in (device_joules(point, seconds, CALIBRATION), wall_joules(point, seconds, CALIBRATION)):
+            assert 0 < joules.low <= joules.value <= joules.high, point.model.id
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
@@ -55,7 +55,7 @@ def test_more_operations_never_take_less_time_or_energy(device):
         once, twice = (seconds_a_sample(p, CALIBRATION) for p in (point, more))
         if device.design != DATAFLOW:  # there the size also says whether a model stays on chip
             assert twice.value >= once.value * (1 - 1e-12), point.model.id
-            energy = [energy_joules(p, s, CALIBRATION).value for p, s in ((point, once), (more, twice))]
+            energy = [device_joules(p, s, CALIBRATION).value for p, s in ((point, once), (more, twice))]
             assert energy[1] >= energy[0] * (1 - 1e-12), point.model.id
 
 
@@ -74,8 +74,8 @@ def test_a_faster_clock_is_never_slower(device):
 def test_the_power_limit_is_kept_and_rows_are_in_order(watts, by):
     comparison = compare_devices("resnet50", None, EdgeTerms(by, "single", watts), CALIBRATION)
     assert all(0 < row.mode.watts <= watts for row in comparison.rows)
-    values = [(by == "energy" and not row.at_wall, row.by(by)) for row in comparison.rows]
-    assert values == sorted(values)  # energies of a device alone follow those of whole systems
+    values = [row.by(by) for row in comparison.rows]
+    assert values == sorted(values)
     listed = {row.device.id for row in comparison.rows} | {refused.device.id for refused in comparison.refused}
     assert listed == {device.id for device in DEVICES if device.ranked}
 
@@ -103,3 +103,19 @@ def test_without_calibration_the_roofline_is_all_there_is():
     seconds = seconds_a_sample(point, EdgeCalibration())
     assert seconds.value == max(roofline(point), lower_bound(point))
     assert seconds.evidence == "bounded"
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
+def test_a_device_never_draws_more_than_its_mode(device):
+    for mode in device.modes:
+        if not mode.watts:
+            continue
+        for model, scenario in product(("resnet50", "bert-99", "yolov8n"), SCENARIOS):
+            point = EdgePoint(device, edge_models()[model], "int8", scenario, clock=mode.clock)
+            if "int8" not in device.peak:
+                continue
+            watts = device_watts(point, CALIBRATION)
+            assert watts.low <= watts.value <= watts.high <= mode.watts * (1 + 1e-12), (mode.name, model)
+            seconds = seconds_a_sample(point, CALIBRATION)
+            joules = device_joules(point, seconds, CALIBRATION)
+            assert joules.value <= mode.watts * seconds.value * (1 + 1e-12)

@@ -21,7 +21,8 @@ from chipwise.catalog.calibration import SCHEMA
 from chipwise.catalog.edge_calibration import EDGE, EDGE_REFITS, EdgeCalibration, Effects
 from chipwise.predict.estimate import FEWEST, quantile_pair
 from chipwise.serving import edge
-from chipwise.serving.edge import EdgePoint
+from chipwise.serving.edge_power import POWER_KINDS, POWER_NOISE, nominal_watts, power_group
+from chipwise.serving.edge_roofline import DATAFLOW, EdgePoint, lower_bound, roofline
 from chipwise.validate import edge_rows
 from chipwise.validate.edge_rows import EdgeRow
 
@@ -30,13 +31,14 @@ Rows = NDArray[np.intp]
 Say = Callable[[str], None]
 
 FILE = "edge.csv"
-FOLDS = 20  # of pairs of model and device
+FOLDS = 20  # of pairs, models and systems; devices, sources and designs are left out one by one
 # What runs of one system have in common and no other has: fitted, so that many runs don't count as many systems, and
 # dropped (standard deviations as those of `edge.KINDS`)
-SYSTEM = {"system": 0.08, "system/scenario": 0.04, "system/model": 0.02}
+SYSTEM = {"system": 0.05, "system/scenario": 0.03, "system/model": 0.01}
 FAR, HEAVY = 4.0, 2.0  # squared errors from which a row weighs less, in variances, and how fast
 ROUNDS = 3  # of fitting and weighing
-WIDER = 1.5  # intervals of designs and models without enough rows of their own, over those of all rows. Assumed
+NAMES = 10  # pairs, devices ... left out that a group's own interval needs at least; else all at its distance
+LEVEL, HIGHEST = 0.90, 0.98  # share of rows inside an interval, and the most it is raised to for few names
 SAME = 1.03  # of a rate at batch 8 over batch 1 to which a model counts as staying on chip
 
 
@@ -131,7 +133,7 @@ def observed_fits(rows: Sequence[EdgeRow]) -> dict[str, bool]:
     """Whether each pair's weights stay on a dataflow chip: its rate does not grow with the batch."""
     rates: dict[str, dict[int, float]] = {}
     for row in rows:
-        if row.point.device.design == edge.DATAFLOW:
+        if row.point.device.design == DATAFLOW:
             rates.setdefault(row.pair, {})[row.point.at_once] = 1 / row.seconds
     return {pair: by[8] <= SAME * by[1] for pair, by in rates.items() if {1, 8} <= by.keys()}
 
@@ -143,7 +145,7 @@ def read(root: Path) -> list[EdgeRow]:
     return [
         replace(row, point=replace(row.point, fits=fits.get(row.pair, True)))
         for row in rows
-        if row.point.device.design != edge.DATAFLOW or row.pair in fits
+        if row.point.device.design != DATAFLOW or row.pair in fits
     ]
 
 
@@ -168,7 +170,7 @@ class Problem:
             for part in (self.flows.tolist(), self.metered.tolist())
         )
         points = [self.rows[i].point for i in some]
-        seen = {p.device.design for p in points} | {f"{edge.realm_of(p.device)}|{p.model.id}" for p in points}
+        seen = {name for point in points for name in edge.evidence_of(point)}
         time, fits, power = self.weights
         return {
             "effects": self.time.fit(some, time, known["effects"]),
@@ -181,16 +183,16 @@ class Problem:
 def prepare(rows: Sequence[EdgeRow]) -> Problem:
     """The regressions of all rows, with how far each row can be believed."""
     points = [row.point for row in rows]
-    over = np.array([np.log(row.seconds / edge.roofline(row.point)) for row in rows])
+    over = np.array([np.log(row.seconds / roofline(row.point)) for row in rows])
     time = regression(
         points, over, None, np.array([edge.noise_of(p.device) for p in points]), [row.system for row in rows]
     )
-    flows = np.array([i for i, p in enumerate(points) if p.device.design == edge.DATAFLOW and p.at_once == 1], np.intp)
+    flows = np.array([i for i, p in enumerate(points) if p.device.design == DATAFLOW and p.at_once == 1], np.intp)
     target = np.array([1.0 if points[i].fits else -1.0 for i in flows])
     fits = regression([points[i] for i in flows], target, edge.FIT_KINDS, np.full(len(flows), edge.FIT_NOISE))
     metered = np.array([i for i, row in enumerate(rows) if row.watts], np.intp)
-    watts = np.array([np.log(rows[i].watts / edge.nominal_watts(points[i])) for i in metered])
-    power = regression([points[i] for i in metered], watts, edge.POWER_KINDS, np.full(len(metered), edge.POWER_NOISE))
+    watts = np.array([np.log(rows[i].watts / nominal_watts(points[i])) for i in metered])
+    power = regression([points[i] for i in metered], watts, POWER_KINDS, np.full(len(metered), POWER_NOISE))
     pairs = [row.pair for row in rows]
     weights = (time.weights(pairs), np.ones(len(flows)), power.weights([pairs[i] for i in metered]))
     return Problem(rows, time, fits, power, flows, metered, weights)
@@ -205,81 +207,113 @@ def _calibration(content: Mapping[str, Any]) -> EdgeCalibration:
     )
 
 
-def errors_of(rows: Sequence[EdgeRow], fitted: Mapping[str, Any]) -> list[tuple[str, float, float]]:
-    """Group, error in logarithms (observed over predicted) and in standard deviations, of rows a fit did not see."""
-    calibration = _calibration(fitted)
-    out = []
-    for row in rows:
-        point, sure = edge.with_fit(row.point, calibration)
-        effect = edge.effect_of(point, calibration.effects, edge.kinds_of(point.device))
-        value = max(edge.roofline(point) * np.exp(effect.mean), edge.lower_bound(point))
-        error = float(np.log(row.seconds / value))
-        group, _ = edge.evidence_group(point, calibration, sure)
-        out.append((group, error, error / float(np.sqrt(effect.variance + edge.noise_of(point.device) ** 2))))
-    return out
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A row that a refit did not see, predicted by it."""
+
+    row: int
+    held: str  # what was left out: the name of its pair, device, model, design or system
+    groups: tuple[str, ...]  # of intervals that it counts for
+    error: float  # in logarithms, observed over predicted
+    scaled: float  # in standard deviations
 
 
-def power_errors(rows: Sequence[EdgeRow], fitted: Mapping[str, Any]) -> list[tuple[str, float, float]]:
-    """The same of wall power."""
+def _left_out(kind: str, row: EdgeRow) -> str:
+    """The name of what a row is left out with."""
+    point = row.point
+    names = {"pair": row.pair, "device": point.device.id, "model": point.model.id, "source": row.source}
+    return {**names, "design": point.device.design, "system": row.system}[kind]
+
+
+def _folds(kind: str, rows: Sequence[EdgeRow]) -> dict[str, int]:
+    """Which names of a kind are left out together."""
+    names = [_left_out(kind, row) for row in rows]
+    return spread_over_folds(names, FOLDS if kind in ("pair", "model", "system") else len(set(names)))
+
+
+def errors_of(rows: Sequence[EdgeRow], out: Rows, kind: str, fitted: Mapping[str, Any]) -> list[Missed]:
+    """Errors of rows that a fit did not see, of time and of wall power."""
     calibration = _calibration(fitted)
-    out = []
-    for row in rows:
+    errors = []
+    for i in out.tolist():
+        row, held = rows[i], _left_out(kind, rows[i])
+        effect = edge.predicted_log(row.point, calibration)
+        error = float(np.log(row.seconds) - max(effect.mean, np.log(lower_bound(row.point))))
+        step = edge.distance(row.point, calibration)
+        groups = edge.interval_groups(row.point, step)
+        errors.append(Missed(i, held, groups, error, error / effect.variance**0.5))
         if row.watts:
-            effect = edge.effect_of(row.point, calibration.power, edge.POWER_KINDS)
-            error = float(np.log(row.watts / edge.nominal_watts(row.point)) - effect.mean)
-            out.append(("power", error, error / float(np.sqrt(effect.variance + edge.POWER_NOISE**2))))
+            power = edge.effect_of(row.point, calibration.power, POWER_KINDS)
+            error = float(np.log(row.watts / nominal_watts(row.point)) - power.mean)
+            scaled = error / (power.variance + POWER_NOISE**2) ** 0.5
+            errors.append(Missed(i, held, (power_group(step),), error, scaled))
+    return errors
+
+
+def intervals(errors: Sequence[Missed], but: frozenset[int] = frozenset()) -> dict[str, list[float]]:
+    """Split-conformal bounds in standard deviations by group, of all rows but some.
+
+    Rows of one device or model err together, so it is devices and models that are exchangeable: the level is raised by
+    one part in their number, as conformal prediction of a new group asks (Dunn, Wasserman and Ramdas, 2018).
+    """
+    table: dict[str, list[Missed]] = {}
+    for missed in errors:
+        if missed.row not in but:
+            for group in missed.groups:
+                table.setdefault(group, []).append(missed)
+    out: dict[str, list[float]] = {}
+    for group, some in table.items():
+        names = len({missed.held for missed in some})
+        if len(some) >= FEWEST and (names >= NAMES or group in HELD.values()):
+            out[group] = list(quantile_pair([missed.scaled for missed in some], min(LEVEL * (1 + 1 / names), HIGHEST)))
     return out
 
 
-def _intervals(errors: Sequence[tuple[str, float, float]]) -> dict[str, list[float]]:
-    """Split-conformal bounds in standard deviations by group; all of them together for groups with few rows."""
-    table: dict[str, list[float]] = {}
-    for group, _, scaled in errors:
-        table.setdefault(group, []).append(scaled)
-    every = [scaled for group, _, scaled in errors if group != "power"]
-    out = {group: list(quantile_pair(values)) for group, values in table.items() if len(values) >= FEWEST}
-    wide = [WIDER * end for end in quantile_pair(every)]
-    whole = quantile_pair(every)
-    for group in ("unknown", "new", "dataflow/sure/new", "dataflow/unsure/new", "dataflow/unsure/known"):
-        out.setdefault(group, wide)
-    for kind in ("gpu", "soc", "asic", "stick"):
-        for load in ("offline", "stream"):
-            out.setdefault(f"{kind}/{load}", list(whole))
-    return out
+# What is left out whole, and the distance from which rows then learn what is published
+HELD = {"pair": "pair", "device": "device", "model": "model", "source": "", "design": "design", "system": "measured"}
+KEPT = ("pair", "device", "model", "source")  # refits that the file has, for `validate`
 
 
 def calibrate_edge(rows: Sequence[EdgeRow], date: str, say: Say = print) -> dict[str, Any]:
-    """The content of the two files: the fit of all rows, and refits without folds of pairs and without sources."""
+    """The content of the two files: the fit of all rows, and refits without pairs, devices, models and sources."""
     problem = prepare(rows)
     every = np.arange(len(rows))
     full = problem.fit(every)
-    folds = spread_over_folds([row.pair for row in rows], FOLDS)
-    mine = np.array([folds[row.pair] for row in rows])
-    errors: list[tuple[str, float, float]] = []
-    refits = []
-    for fold in range(FOLDS):
-        refit = problem.fit(every[mine != fold], full)
-        out = [row for row, own in zip(rows, mine, strict=True) if own == fold]
-        errors += errors_of(out, refit) + power_errors(out, refit)
-        refits.append(_changes(full, refit))
-    say(f"edge: {len(rows)} rows, pairs left out: {in_words(errors)}")
-    sources = np.array([row.source for row in rows])
-    without = {
-        name: _changes(full, problem.fit(every[sources != name], full)) for name in sorted(set(sources.tolist()))
+    errors: list[Missed] = []
+    refits: dict[str, list[tuple[Rows, dict[str, Any]]]] = {}
+    folds = {kind: _folds(kind, rows) for kind in HELD}
+    for kind, step in HELD.items():
+        mine = np.array([folds[kind][_left_out(kind, row)] for row in rows])
+        for fold in range(int(mine.max()) + 1):
+            out = np.flatnonzero(mine == fold)
+            refit = problem.fit(every[mine != fold], full)
+            missed = errors_of(rows, out, kind, refit)
+            errors += [m for m in missed if m.groups[-1] in (step, power_group(step))]
+            refits.setdefault(kind, []).append((out, refit))
+        say(f"edge: {kind} left out: {in_words([m for m in errors if m.groups[-1] == step])}")
+    held = {
+        kind: {
+            "folds": folds[kind],
+            "refits": [
+                {**_changes(full, refit), "intervals": intervals(errors, frozenset(out.tolist()))}
+                for out, refit in refits[kind]
+            ],
+        }
+        for kind in KEPT
     }
     return {
         "schema": SCHEMA,
         "date": date,
         "rows": len(rows),
         **full,
-        "intervals": _intervals(errors),
-        "refits": {"schema": SCHEMA, "folds": folds, "refits": refits, "without": without},
+        "intervals": intervals(errors),
+        "refits": {"schema": SCHEMA, "held": held},
     }
 
 
 def _changes(full: Mapping[str, Any], refit: Mapping[str, Any]) -> dict[str, Any]:
     """What differs in a refit; a label that it has no row of is 0 with its kind's variance."""
-    kinds = {"effects": {**edge.KINDS, **edge.FLOW_KINDS}, "fits": edge.FIT_KINDS, "power": edge.POWER_KINDS}
+    kinds = {"effects": {**edge.KINDS, **edge.FLOW_KINDS}, "fits": edge.FIT_KINDS, "power": POWER_KINDS}
     out: dict[str, Any] = {"seen": refit["seen"]}
     for part, deviations in kinds.items():
         base: Effects = full[part]
@@ -292,12 +326,12 @@ def _changes(full: Mapping[str, Any], refit: Mapping[str, Any]) -> dict[str, Any
     return out
 
 
-def in_words(errors: Sequence[tuple[str, float, float]]) -> str:
-    """Mean errors by group."""
-    groups = sorted({group for group, _, _ in errors})
-    parts = [f"{g} {np.mean([abs(np.expm1(e)) for name, e, _ in errors if name == g]):.1%}" for g in groups]
-    whole = np.mean([abs(np.expm1(e)) for name, e, _ in errors if name != "power"])
-    return f"{whole:.1%} ({', '.join(parts)})"
+def in_words(errors: Sequence[Missed]) -> str:
+    """Mean error of rows and by group."""
+    groups = sorted({missed.groups[0] for missed in errors})
+    means = {g: np.mean([abs(np.expm1(-m.error)) for m in errors if m.groups[0] == g]) for g in groups}
+    parts = ", ".join(f"{group} {mean:.1%}" for group, mean in means.items())
+    return f"{np.mean([abs(np.expm1(-m.error)) for m in errors]):.1%} ({parts})" if errors else "no rows"
 
 
 def write(content: Mapping[str, Any], folder: Path) -> list[Path]:

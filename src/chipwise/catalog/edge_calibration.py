@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -19,8 +19,21 @@ Effects = Mapping[str, tuple[float, float]]  # label -> mean and variance of its
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Refits that each leave some pairs, devices, models or sources out whole."""
+
+    folds: Mapping[str, int]  # name -> the refit without it
+    refits: Sequence[Mapping[str, Any]]  # what changes in each
+
+    def refit(self, name: str) -> Mapping[str, Any] | None:
+        """What changes without this name; None where no row has it."""
+        fold = self.folds.get(name)
+        return None if fold is None else self.refits[fold]
+
+
+@dataclass(frozen=True, slots=True)
 class EdgeCalibration:
-    """Effects of labels, intervals by group, and refits that leave pairs of model and device out."""
+    """Effects of labels, intervals by distance to published results, and refits that hold rows back."""
 
     date: str = ""
     rows: int = 0
@@ -28,24 +41,21 @@ class EdgeCalibration:
     fits: Effects = field(default_factory=dict)  # on whether weights stay on chip
     power: Effects = field(default_factory=dict)  # on the logarithm of wall power
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # in standard deviations, by group
-    seen: frozenset[str] = frozenset()  # designs and models with published results
-    folds: Mapping[str, int] = field(default_factory=dict)  # pair of model and device -> the refit without it
-    refits: tuple[Mapping[str, Mapping[str, Any]], ...] = ()  # what changes in each
-    without: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)  # source -> the refit
+    seen: frozenset[str] = frozenset()  # designs, models, devices and pairs with published results
+    held: Mapping[str, HeldBack] = field(default_factory=dict)  # refits without a pair, device, model or source
 
-    def leaving_out_pair(self, pair: str) -> EdgeCalibration:
-        """The refit without a pair of model and device; this where it was not fitted to it."""
-        fold = self.folds.get(pair)
-        return self if fold is None or not self.refits else self._changed(self.refits[fold])
-
-    def leaving_out(self, source: str) -> EdgeCalibration:
-        """The refit without a source; this where it was not fitted to it."""
-        other = self.without.get(source)
-        return self if other is None else self._changed(other)
-
-    def _changed(self, other: Mapping[str, Mapping[str, Any]]) -> EdgeCalibration:
+    def without(self, kind: str, name: str) -> EdgeCalibration:
+        """The refit without a pair, device, model or source of this name; this where it was not fitted to it."""
+        other = self.held[kind].refit(name) if kind in self.held else None
+        if other is None:
+            return self
         effects, fits, power = ({**getattr(self, k), **_effects(other[k])} for k in ("effects", "fits", "power"))
-        return replace(self, effects=effects, fits=fits, power=power, seen=frozenset(other["seen"]))
+        intervals, seen = _intervals(other["intervals"]), frozenset(other["seen"])
+        return replace(self, effects=effects, fits=fits, power=power, intervals=intervals, seen=seen)
+
+
+def _intervals(raw: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    return {group: (float(low), float(high)) for group, (low, high) in raw.items()}
 
 
 def _effects(raw: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
@@ -71,11 +81,9 @@ def read_edge(folder: Path, refits: bool = False) -> EdgeCalibration:
         _effects(raw["effects"]),
         _effects(raw["fits"]),
         _effects(raw["power"]),
-        {group: (low, high) for group, (low, high) in raw["intervals"].items()},
+        _intervals(raw["intervals"]),
         frozenset(raw["seen"]),
-        more.get("folds", {}),
-        tuple(more.get("refits", ())),
-        more.get("without", {}),
+        {kind: HeldBack(part["folds"], part["refits"]) for kind, part in more.get("held", {}).items()},
     )
 
 

@@ -12,6 +12,11 @@ from chipwise.catalog.files import rows
 from chipwise.errors import UnknownName
 
 MODELS = "edge_models.csv"
+# Where the table has none: elements written between layers a pixel of the input (ResNet-50 v1.5 and MobileNet v1 give
+# 221 and 102), and layers that follow each other, by family. Middling values of the models that the table has them of
+PIXEL_ELEMENTS = {"conv": 220.0, "mobile": 100.0, "detect": 250.0, "segment": 250.0}
+LAYERS = {"conv": 60.0, "mobile": 60.0, "detect": 100.0, "segment": 80.0, "transformer": 100.0}
+DECODER_KERNELS = 200.0  # a pass of a decoder: seven in each of some 30 layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +27,34 @@ class EdgeModel:
     family: str  # "conv", "mobile", "detect", "segment", "volume", "transformer", "recurrent", "decoder", ...
     ops: float  # operations, two a multiply-add
     params: float  # weights
-    activations: float  # elements written between layers; 0 where no source gives them
+    activations: float  # elements written between layers
     input: float  # pixels, voxels or tokens
     passes: float  # times that all weights are read in turn: tokens written, denoising steps
     precision: str  # that submissions run it in
     source: str
     date: str
     note: str = ""
+    steps: float = 100.0  # kernels that wait for each other in one inference
+    reads: float = 1.0  # times that weights are read by usual schedules; at least `passes`
+    tail: float = 1.0  # 90th percentile over mean of a sample's work, where samples differ
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[\s_]+", "-", name.strip().lower())
+
+
+def default_activations(family: str, pixels: float) -> float:
+    """Elements written between layers of a vision model whose source gives none.
+
+    >>> default_activations("mobile", 224 * 224)
+    5017600.0
+    """
+    return PIXEL_ELEMENTS.get(family, 0.0) * pixels
+
+
+def default_steps(family: str, passes: float) -> float:
+    """Kernels that wait for each other, of a model whose source gives no layers."""
+    return passes * (DECODER_KERNELS if passes > 1 else LAYERS.get(family, 100.0))
 
 
 @cache
@@ -41,13 +63,18 @@ def _table() -> tuple[Mapping[str, EdgeModel], Mapping[str, str]]:
     names: dict[str, str] = {}
     for row in rows(MODELS):
         numbers = {k: float(row[k] or 0) for k in ("ops", "params", "activations", "input", "passes")}
+        family = row["family"]
+        numbers["activations"] = numbers["activations"] or default_activations(family, numbers["input"])
         model = EdgeModel(
             id=row["model"],
-            family=row["family"],
+            family=family,
             precision=row["precision"],
             source=row["source"],
             date=row["date"],
             note=row["note"],
+            steps=float(row["steps"] or default_steps(family, numbers["passes"])),
+            reads=float(row["reads"] or numbers["passes"]),
+            tail=float(row["tail"] or 1.0),
             **numbers,
         )
         models[model.id] = model

@@ -8,26 +8,26 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, ClassVar
 
-from chipwise.catalog.edge import EdgeDevice, PowerMode, edge_devices, find_device
+from chipwise.catalog.edge import EdgeDevice, PowerMode, edge_devices, find_devices
 from chipwise.catalog.edge_calibration import EdgeCalibration
-from chipwise.catalog.edge_models import EdgeModel, find_edge_model
+from chipwise.catalog.edge_models import EdgeModel
 from chipwise.errors import DoesNotFit, InputError, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
-from chipwise.present.numbers import rate, spread
+from chipwise.present.numbers import number, rate, spread
 from chipwise.present.result import Result
-from chipwise.serving.edge import (
+from chipwise.serving.edge import seconds_a_sample
+from chipwise.serving.edge_power import device_joules, is_metered, wall_joules
+from chipwise.serving.edge_presets import edge_model
+from chipwise.serving.edge_roofline import (
     DATAFLOW,
     EDGE_PRECISIONS,
     SAMPLES,
     SCENARIOS,
     EdgePoint,
-    energy_joules,
-    is_metered,
     lower_bound,
     peak_of,
-    seconds_a_sample,
     weight_bytes,
 )
 from chipwise.units import format_money, format_seconds
@@ -65,10 +65,10 @@ class EdgeTerms:
 
 
 def parse_watts(value: str | float | None) -> float | None:
-    """Watts as people write them: 15, "15W", "1.5 kW".
+    """Watts as people write them: 15 (watts without a unit), "15W", "1.5 kW".
 
-    >>> parse_watts("15W"), parse_watts("0.5kW"), parse_watts(None)
-    (15.0, 500.0, None)
+    >>> parse_watts("15W"), parse_watts("15"), parse_watts("0.5kW"), parse_watts(None)
+    (15.0, 15.0, 500.0, None)
     """
     if value is None:
         return None
@@ -88,9 +88,9 @@ class EdgeRow:
     point: EdgePoint
     seconds: Estimate  # a query: one sample, or 8 of a multi stream; of offline runs one sample
     throughput: Estimate  # samples/s, offline
-    joules: Estimate  # a sample
+    joules: Estimate  # a sample, of the device alone: never above the mode's budget
     bound_s: float  # lower bound of `seconds`
-    at_wall: bool  # whether `joules` are of the whole system, not of the device alone
+    wall_joules: Estimate | None  # a sample, of the whole system; None where no published result measured one
 
     @property
     def price_usd(self) -> float | None:
@@ -111,6 +111,11 @@ class EdgeRefused:
     device: EdgeDevice
     kind: str
     reason: str
+
+
+def _joules(value: float) -> str:
+    """Two digits, or all before the point."""
+    return number(round(value)) if value >= 99.5 else f"{value:.2g}"
 
 
 ROWS: list[Column[EdgeRow]] = [
@@ -149,12 +154,16 @@ ROWS: list[Column[EdgeRow]] = [
         "joules_per_sample",
         lambda r: r.joules,
         "J/sample",
-        lambda r: f"{r.joules.value:.2g}" + ("" if r.at_wall else "*"),
-        help="estimate of the energy of a sample in this scenario: of the system at the wall where published results "
-        "have it, else of the device at its whole budget",
+        lambda r: _joules(r.joules.value) + ("" if r.wall_joules else "*"),
+        help="estimate of the energy of a sample in this scenario, of the device alone: at most the mode's budget",
         unit="J",
     ),
-    Column("energy_at_wall", lambda r: r.at_wall, help="whether that energy is of the whole system, host included"),
+    Column(
+        "wall_joules_per_sample",
+        lambda r: r.wall_joules,
+        help="the same of the whole system at the wall; null where no published result measured one",
+        unit="J",
+    ),
     Column(
         "price_usd",
         lambda r: r.price_usd,
@@ -217,7 +226,7 @@ class EdgeComparison(Result):
             limit = f" within {self.terms.power_w:g} W" if self.terms.power_w else ""
             return f"No device runs {self.model.id}{limit}."
         mode = "" if best.mode.name == "default" else f" in its {best.mode.name} mode"
-        what = f"{format_seconds(best.seconds.value)} ({spread(best.seconds)}), {best.joules.value:.2g} J a sample"
+        what = f"{format_seconds(best.seconds.value)} ({spread(best.seconds)}), {_joules(best.joules.value)} J a sample"
         near = [row for row in self.rows[1:] if self._ties(row, best)]
         also = f" Not surely better than {', '.join(row.device.id for row in near[:3])}." if near else ""
         return f"Pick {best.device.id}{mode} by {self.terms.objective}: {what}.{also}"
@@ -227,15 +236,16 @@ class EdgeComparison(Result):
         if self.terms.objective == "price":
             return False
         mine, other = (r.joules if self.terms.objective == "energy" else r.seconds for r in (row, best))
-        return mine.low <= other.high and (row.at_wall == best.at_wall or self.terms.objective != "energy")
+        return mine.low <= other.high
 
     def assumptions(self) -> list[str]:
         """What was taken for granted, in words."""
         m = self.model
-        out = [f"{m.id}: {m.ops / 1e9:,.3g} GOP and {m.params / 1e6:,.3g} M weights an inference ({m.note})"]
-        out.append("power limits are of the module, card or chip; energy is of the whole system at the wall")
-        if not all(row.at_wall for row in self.rows):
-            out.append("*: energy of the device alone at its whole budget, no host: ranked after those at the wall")
+        size = f"{number(m.ops / 1e9)} GOP and {number(m.params / 1e6)} M weights"
+        out = [f"{m.id}: {size} an inference ({m.note})"]
+        out.append("power and energy are of the module, card or chip, not of its host")
+        if not all(row.wall_joules for row in self.rows):
+            out.append("*: no published power: the mode's whole budget, the most it can draw")
         changed = sorted({r.point.precision for r in self.rows} - {self.terms.precision or m.precision})
         if changed:
             out.append(f"devices without {m.precision} run in {', '.join(changed)}")
@@ -279,7 +289,7 @@ def devices_named(on: str | Sequence[str] | None) -> list[EdgeDevice]:
     if on is None:
         return [device for device in edge_devices().values() if device.ranked]
     names = on.split(",") if isinstance(on, str) else on
-    return list({device.id: device for device in map(find_device, names)}.values())
+    return list({device.id: device for name in names for device in find_devices(name)}.values())
 
 
 def _precision(device: EdgeDevice, model: EdgeModel, named: str | None) -> str:
@@ -296,6 +306,12 @@ def _precision(device: EdgeDevice, model: EdgeModel, named: str | None) -> str:
     return model.precision
 
 
+def _at_most(seconds: Estimate, point: EdgePoint, calibration: EdgeCalibration) -> Estimate:
+    """A time a sample among many: never above that of samples one by one, which any device can do."""
+    alone = seconds_a_sample(replace(point, scenario="single"), calibration)
+    return seconds if seconds.value <= alone.value else alone
+
+
 def evaluate(
     device: EdgeDevice, mode: PowerMode, model: EdgeModel, terms: EdgeTerms, calibration: EdgeCalibration
 ) -> EdgeRow:
@@ -307,9 +323,9 @@ def evaluate(
     if device.memory_bytes and need > device.memory_bytes:
         raise DoesNotFit(f"weights of {need / 1e9:.1f} GB exceed its {device.memory_bytes / 1e9:.1f} GB")
     seconds = seconds_a_sample(point, calibration)
-    offline = (
-        seconds if terms.scenario == "offline" else seconds_a_sample(replace(point, scenario="offline"), calibration)
-    )
+    offline = _at_most(seconds_a_sample(replace(point, scenario="offline"), calibration), point, calibration)
+    if terms.scenario != "single":
+        seconds = offline if terms.scenario == "offline" else _at_most(seconds, point, calibration)
     query = SAMPLES["multi"] if terms.scenario == "multi" else 1
     return EdgeRow(
         device,
@@ -317,9 +333,9 @@ def evaluate(
         point,
         seconds.scaled(query),
         offline.inverted(),
-        energy_joules(point, seconds, calibration),
+        device_joules(point, seconds, calibration),
         lower_bound(point) * query,
-        is_metered(device, calibration),
+        wall_joules(point, seconds, calibration) if is_metered(device, calibration) else None,
     )
 
 
@@ -327,7 +343,7 @@ def compare_devices(
     model: str, on: str | Sequence[str] | None, terms: EdgeTerms, calibration: EdgeCalibration
 ) -> EdgeComparison:
     """Rank edge devices on a model: each in its best mode within the power limit."""
-    work = find_edge_model(model)
+    work = edge_model(model)
     rows: list[EdgeRow] = []
     refused: list[EdgeRefused] = []
     for device in devices_named(on):
@@ -342,9 +358,7 @@ def compare_devices(
             continue
         objective = "energy" if terms.objective == "energy" else "latency"
         rows.append(min(choices, key=lambda row: (row.by(objective), row.mode.watts)))
-    # energies of a device alone and of whole systems don't compare: those of systems come first
-    alone = terms.objective == "energy"
-    rows.sort(key=lambda row: (alone and not row.at_wall, row.by(terms.objective), row.seconds.value))
+    rows.sort(key=lambda row: (row.by(terms.objective), row.seconds.value))
     return EdgeComparison(work, terms, tuple(rows), tuple(refused))
 
 

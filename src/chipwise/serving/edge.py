@@ -14,96 +14,87 @@ from math import exp, log, log2, sqrt
 
 from chipwise.catalog.edge import EdgeDevice
 from chipwise.catalog.edge_calibration import EdgeCalibration
-from chipwise.catalog.edge_models import EdgeModel
-from chipwise.errors import PrecisionMissing
 from chipwise.predict.estimate import Estimate
+from chipwise.serving.edge_roofline import DATAFLOW, EdgePoint, lower_bound, peak_of, roofline, stays
 
-SCENARIOS = ("single", "multi", "offline")
-SAMPLES = {"single": 1, "multi": 8, "offline": 32}  # at once; 8 a query by MLPerf's rules from round v2.0, 2022
-BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5}
-EDGE_PRECISIONS = ("int8", "fp16", "bf16", "fp32", "fp8", "fp4")
-DATAFLOW = "hailo"  # a design whose chips hold the whole model, or load it in parts
-VENDOR = "vendor"  # the vendor's own runtime: TensorRT, HailoRT, Edge TPU, Cloud AI SDK
 # Centers of the logarithms that slopes multiply, so that a slope says nothing at a middling device or model
 PEAK, BANDWIDTH, OPS, PARAMS, INPUT = log(1e14), log(4e11), log2(1e10), log2(1e7), log2(2.5e5)
 
-# Standard deviations of the effects by kind, in logarithms: chosen on the published rows with whole (model, device)
-# pairs left out, 2026-11
+# Standard deviations of the effects by kind, in logarithms: chosen by gradient on the published rows' errors and
+# log-likelihood with pairs, devices, models and sources left out, 2026-11
 KINDS: Mapping[str, float] = {
-    "base": 0.5,
-    "scenario": 0.4,
-    "design": 0.25,
-    "device": 0.05,
-    "design/scenario": 0.08,
-    "device/scenario": 0.06,
-    "family": 0.25,
-    "family/scenario": 0.2,
-    "model": 0.35,
-    "model/scenario": 0.5,
-    "design/family": 0.12,
-    "design/family/scenario": 0.08,
-    "design/model": 0.08,
-    "design/model/scenario": 0.04,
-    "device/model": 0.03,
-    "kind/model/scenario": 0.2,
-    "precision": 0.2,
-    "precision/scenario": 0.08,
-    "design/precision": 0.25,
-    "runtime": 0.4,
-    "runtime/scenario": 0.3,
-    "runtime/model": 0.2,
-    "mode/scenario": 0.1,
-    "mode/design": 0.06,
-    "mode/device": 0.2,
-    "several/scenario": 0.1,
-    "several/design/scenario": 0.35,
-    "chips/device/scenario": 0.16,
-    "several/design/model/scenario": 0.1,
-    "submitter/scenario": 0.03,
-    "era/model/scenario": 0.06,
-    "round/model/scenario": 0.05,
-    "round/design": 0.06,
-    "fits/design": 0.3,
-    "peak*base": 0.2,
-    "peak*scenario": 0.05,
-    "peak*model": 0.06,
-    "peak*model/scenario": 0.1,
-    "bandwidth*base": 0.25,
-    "bandwidth*scenario": 0.25,
-    "bandwidth*model": 0.25,
-    "bandwidth*model/scenario": 0.1,
-    "ops*scenario": 0.2,
-    "ops*design/scenario": 0.06,
-    "ops*runtime/scenario": 0.1,
+    "base": 0.065,
+    "scenario": 0.013,
+    "design": 0.011,
+    "device": 0.13,
+    "design/scenario": 0.013,
+    "device/scenario": 0.0065,
+    "family": 0.21,
+    "family/scenario": 0.067,
+    "model": 0.23,
+    "model/scenario": 0.14,
+    "design/family": 0.012,
+    "design/family/scenario": 0.0056,
+    "design/model": 0.0079,
+    "design/model/scenario": 0.0047,
+    "device/model": 0.0049,
+    "kind/model/scenario": 0.11,
+    "precision": 0.11,
+    "precision/scenario": 0.0076,
+    "design/precision": 0.005,
+    "runtime": 0.092,
+    "runtime/scenario": 0.015,
+    "runtime/model": 0.014,
+    "mode/scenario": 0.44,
+    "mode/design": 0.083,
+    "mode/device": 0.08,
+    "several/scenario": 0.044,
+    "several/design/scenario": 0.097,
+    "chips/device/scenario": 0.023,
+    "several/design/model/scenario": 0.034,
+    "submitter/scenario": 0.0062,
+    "era/model/scenario": 0.044,
+    "round/model/scenario": 0.038,
+    "round/design": 0.0068,
+    "fits/design": 0.46,
+    "peak*base": 0.024,
+    "peak*scenario": 0.074,
+    "peak*model": 0.096,
+    "peak*model/scenario": 0.062,
+    "bandwidth*base": 0.0091,
+    "bandwidth*scenario": 0.036,
+    "bandwidth*model": 0.1,
+    "bandwidth*model/scenario": 0.078,
+    "ops*scenario": 0.018,
+    "ops*design/scenario": 0.014,
 }
 # Ends of the sum of slopes, so that more work never takes less time, nor a faster chip more
 STEEPEST = {"ops": (-0.65, 1.0), "peak": (-1.0, 0.95)}
 # The same of dataflow chips, whose published rows are throughput at a batch
 FLOW_KINDS: Mapping[str, float] = {
-    "flow/scenario": 0.6,
-    "flow/device": 0.3,
-    "flow/device/scenario": 0.1,
-    "flow/family": 0.4,
-    "flow/family/scenario": 0.25,
-    "flow/series": 0.4,
-    "flow/series/scenario": 0.2,
-    "flow/model": 0.25,
-    "flow/model/scenario": 0.1,
-    "flow/device/family": 0.2,
-    "flow/device/series": 0.06,
-    "flow/fits/scenario": 0.5,
-    "flow/fits/device/scenario": 0.12,
-    "flow/fits/family/scenario": 0.1,
-    "flow/fits/series": 0.08,
-    "flow/fits/model": 0.1,
-    "ops*flow/fits/scenario": 0.1,
-    "params*flow/fits/scenario": 0.2,
-    "input*flow/fits/scenario": 0.04,
-    "ops*flow/device/fits": 0.04,
-    "params*flow/device/fits": 0.03,
-    "input*flow/device/fits": 0.03,
+    "flow/scenario": 0.72,
+    "flow/device": 0.02,
+    "flow/device/scenario": 0.021,
+    "flow/family": 0.42,
+    "flow/family/scenario": 0.2,
+    "flow/series": 0.41,
+    "flow/series/scenario": 0.12,
+    "flow/model": 0.15,
+    "flow/model/scenario": 0.028,
+    "flow/device/family": 0.14,
+    "flow/device/series": 0.019,
+    "flow/fits/scenario": 0.049,
+    "flow/fits/device/scenario": 0.11,
+    "flow/fits/family/scenario": 0.012,
+    "flow/fits/series": 0.012,
+    "flow/fits/model": 0.0087,
+    "ops*flow/fits/scenario": 0.071,
+    "params*flow/fits/scenario": 0.072,
+    "input*flow/fits/scenario": 0.0093,
+    "params*flow/device/fits": 0.015,
+    "input*flow/device/fits": 0.035,
 }
-NOISE, FLOW_NOISE = 0.09, 0.12  # what is left of one row
+NOISE, FLOW_NOISE = 0.074, 0.066  # what is left of one row
 # The same of the score that says whether a model stays on a dataflow chip: +1 it does, -1 it is loaded in parts
 FIT_KINDS: Mapping[str, float] = {
     "device": 1.0,
@@ -116,87 +107,9 @@ FIT_KINDS: Mapping[str, float] = {
     "input*base": 0.1,
 }
 FIT_NOISE = 0.4
-# A model stays on chip above this score; nearer to it than UNSURE nobody can say. Above 0: a rate predicted too high
-# is the worse mistake
-STAYS, UNSURE = 0.2, 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class EdgePoint:
-    """One inference set-up: what runs where and how. `round`, `submitter` are of published rows, "" for others."""
-
-    device: EdgeDevice
-    model: EdgeModel
-    precision: str
-    scenario: str = "single"
-    batch: int = 0  # samples at once; 0: as the scenario has it
-    chips: int = 1
-    mode: str = ""  # a published power setting such as MaxQ; "" for the full clock
-    runtime: str = VENDOR
-    round: str = ""
-    submitter: str = ""
-    fits: bool = True  # all weights stay on chip, where there is no other memory
-    clock: float = 1.0  # share of the full clock
-
-    @property
-    def at_once(self) -> int:
-        """Samples at once on a chip."""
-        return self.batch or SAMPLES[self.scenario]
-
-    @property
-    def key(self) -> str:
-        """The scenario as labels have it; tables of dataflow chips give throughput at a batch."""
-        return f"batch{self.at_once}" if self.device.design == DATAFLOW else self.scenario
-
-
-def peak_of(device: EdgeDevice, precision: str) -> float:
-    """Dense FLOP/s in a precision; fp32 runs as tf32 on matrix units that have it, fp8 as int8 where that is meant."""
-    names = {"fp32": ("tf32", "fp32"), "bf16": ("bf16", "fp16")}.get(precision, (precision,))
-    rates = [device.peak[name] for name in names if name in device.peak]
-    if not rates:
-        have = ", ".join(device.peak) or "no peak that a source gives"
-        raise PrecisionMissing(f"{device.name} has no published {precision} rate", f"it has {have}")
-    return max(rates)
-
-
-def weight_bytes(point: EdgePoint) -> float:
-    """Bytes of all weights."""
-    return point.model.params * BYTES[point.precision]
-
-
-def stays(point: EdgePoint) -> bool:
-    """Whether all weights stay on chip: by its size where that is published, else as the point says."""
-    return weight_bytes(point) <= point.device.onchip_bytes if point.device.onchip_bytes else point.fits
-
-
-def reload_seconds(point: EdgePoint) -> float:
-    """Loading weights that don't stay on chip, once a batch; 0 for devices with memory of their own."""
-    device = point.device
-    if not device.link:
-        return 0.0
-    if device.onchip_bytes:
-        return max(0.0, weight_bytes(point) - device.onchip_bytes) / device.link
-    return 0.0 if point.fits else weight_bytes(point) / device.link
-
-
-def lower_bound(point: EdgePoint) -> float:
-    """Seconds a sample on one chip that no schedule beats: operations at the peak, weights read once a batch."""
-    device, model = point.device, point.model
-    dla = device.dla_int8 if point.precision == "int8" else 0.0
-    compute = model.ops / ((peak_of(device, point.precision) + dla) * point.clock)
-    resident = device.onchip_bytes if device.onchip_bytes > weight_bytes(point) / 2 else 0.0
-    read = max(0.0, weight_bytes(point) - resident) * model.passes / point.at_once
-    return max(compute, read / device.bandwidth if device.bandwidth else 0.0)
-
-
-def roofline(point: EdgePoint) -> float:
-    """Seconds a sample on one chip before any effect."""
-    device, model = point.device, point.model
-    compute = model.ops / (peak_of(device, point.precision) * point.clock)
-    # of models that pass once over their weights, effects of bandwidth say what reading costs: caches hold much of it
-    passes = model.passes if model.passes > 1 and device.bandwidth else 0.0
-    read = weight_bytes(point) * passes / point.at_once / (device.bandwidth or 1.0)
-    return max(compute, read) + reload_seconds(point) / point.at_once
+# A logistic of that score says how likely a model stays on chip: its slope, and the score of even odds, above 0 for a
+# rate predicted too high is the worse mistake. Chosen with pairs, devices and models left out, 2026-11
+SURENESS, STAYS = 8.0, 0.2
 
 
 def _names(point: EdgePoint) -> dict[str, str]:
@@ -306,27 +219,43 @@ def effect_of(point: EdgePoint, table: Mapping[str, tuple[float, float]], kinds:
     return Effect(mean, variance)
 
 
-def with_fit(point: EdgePoint, calibration: EdgeCalibration) -> tuple[EdgePoint, bool]:
-    """The point with whether its weights stay on chip, and whether that is sure; for dataflow chips alone."""
-    device = point.device
-    if device.design != DATAFLOW:
-        return point, True
-    score = effect_of(point, calibration.fits, FIT_KINDS).mean
-    return replace(point, fits=score > STAYS), abs(score - STAYS) > UNSURE
+def stay_share(point: EdgePoint, calibration: EdgeCalibration) -> float:
+    """How likely all weights stay on a dataflow chip, 0 to 1: a logistic of the fitted score; elsewhere as is."""
+    if point.device.design != DATAFLOW:
+        return 1.0 if stays(point) else 0.0
+    return 1 / (1 + exp(-SURENESS * (effect_of(point, calibration.fits, FIT_KINDS).mean - STAYS)))
+
+
+def predicted_log(point: EdgePoint, calibration: EdgeCalibration) -> Effect:
+    """Logarithm of seconds a sample with its variance, before the bound.
+
+    A dataflow chip may hold the model whole or load it in parts: the two answers are averaged by how likely each is,
+    and how far they are apart adds to the variance (a mixture of two normals).
+    """
+    kinds, noise = kinds_of(point.device), noise_of(point.device) ** 2
+    share = stay_share(point, calibration)
+    if point.device.design != DATAFLOW:
+        effect = effect_of(point, calibration.effects, kinds)
+        return Effect(log(roofline(point)) + effect.mean, effect.variance + noise)
+    whole, parts = (replace(point, fits=fits) for fits in (True, False))
+    one, other = (effect_of(p, calibration.effects, kinds) for p in (whole, parts))
+    first, second = log(roofline(whole)) + one.mean, log(roofline(parts)) + other.mean
+    apart = share * (1 - share) * (first - second) ** 2
+    variance = share * one.variance + (1 - share) * other.variance
+    return Effect(share * first + (1 - share) * second, variance + apart + noise)
 
 
 def seconds_a_sample(point: EdgePoint, calibration: EdgeCalibration) -> Estimate:
     """Seconds a sample on one chip: latency of a single stream, of an eighth of a multi-stream query, or 1 / rate."""
-    point, sure = with_fit(point, calibration)
     bound = lower_bound(point)
-    effect = effect_of(point, calibration.effects, kinds_of(point.device))
-    value = max(roofline(point) * exp(effect.mean), bound)
-    group, why = evidence_group(point, calibration, sure)
-    below, above = calibration.intervals.get(group, calibration.intervals.get("unknown", (-2.0, 2.0)))
-    spread = sqrt(effect.variance + noise_of(point.device) ** 2)
+    effect = predicted_log(point, calibration)
+    value = max(exp(effect.mean), bound)
+    step = distance(point, calibration)
+    below, above = interval_of(point, step, calibration.intervals)
+    spread = sqrt(effect.variance)
     low = min(value, max(value * exp(below * spread), bound))
-    evidence = "bounded" if group == "unknown" else "modelled"
-    return Estimate(value, low, value * exp(max(above, 0.0) * spread), evidence, why)
+    evidence = "bounded" if step == "design" else "modelled"
+    return Estimate(value, low, value * exp(max(above, 0.0) * spread), evidence, WHY[step].format(point))
 
 
 def realm_of(device: EdgeDevice) -> str:
@@ -334,80 +263,39 @@ def realm_of(device: EdgeDevice) -> str:
     return device.design if device.link else "cards"
 
 
-def evidence_group(point: EdgePoint, calibration: EdgeCalibration, sure: bool) -> tuple[str, str]:
-    """Whose errors the interval comes from, and why in words."""
-    device, model = point.device, point.model.id
-    if device.design not in calibration.seen:
-        return "unknown", f"no published result on {device.design} devices to learn from"
-    known = f"{realm_of(device)}|{model}" in calibration.seen
-    if device.design == DATAFLOW:
-        why = "model published on a like device" if known else "a model that no like device has published"
-        return (
-            f"dataflow/{'sure' if sure else 'unsure'}/{'known' if known else 'new'}",
-            f"errors on dataflow rows; {why}",
-        )
-    if not known:
-        return "new", f"no published result of {model} on like devices: errors of all rows, widened"
-    kind = "stick" if device.link else device.kind
-    group = f"{kind}/{'offline' if point.scenario == 'offline' else 'stream'}"
-    return group, f"errors on published {group} rows with the pair of model and device left out"
-
-
-def energy_joules(point: EdgePoint, seconds: Estimate, calibration: EdgeCalibration) -> Estimate:
-    """Energy a sample: wall power of the system as published results have it, over all its chips."""
-    watts = wall_watts(point, calibration)
-    product = seconds.value * watts.value / (point.chips if point.scenario == "offline" else 1)
-    # the two errors are independent: their logarithms add in quadrature
-    up = sqrt(log(seconds.high / seconds.value) ** 2 + log(watts.high / watts.value) ** 2)
-    down = sqrt(log(seconds.value / seconds.low) ** 2 + log(watts.value / watts.low) ** 2)
-    evidence = "bounded" if "bounded" in (seconds.evidence, watts.evidence) else "modelled"
-    return Estimate(product, product * exp(-down), product * exp(up), evidence, watts.because)
-
-
-POWER_KINDS: Mapping[str, float] = {
-    "base": 1.0,
-    "kind": 0.5,
-    "design": 0.3,
-    "device": 0.25,
-    "scenario": 0.2,
-    "kind/scenario": 0.2,
-    "design/scenario": 0.1,
-    "device/scenario": 0.05,
-    "family": 0.1,
-    "model": 0.05,
-    "mode": 0.2,
-    "mode/device": 0.15,
-    "chips/kind": 0.2,
-    "submitter": 0.1,
+# Distance to the nearest published result, the nearest first, and what an interval then rests on
+WHY: Mapping[str, str] = {
+    "measured": "published for {0.model.id} on {0.device.id}: errors on systems left out",
+    "pair": "nothing published for {0.model.id} on {0.device.id}: errors on such pairs left out",
+    "device": "nothing published on {0.device.id}: errors on whole devices left out",
+    "model": "nothing published for {0.model.id} on like devices: errors on whole models left out",
+    "design": "nothing published on {0.device.design} devices: errors on whole designs left out",
 }
-POWER_NOISE = 0.08
-UNKNOWN_W = 30.0  # of a device whose power no source gives. Assumed
-IDLE = 0.3  # of its budget that a device draws at least while it infers. Assumed
 
 
-def wall_watts(point: EdgePoint, calibration: EdgeCalibration) -> Estimate:
-    """Power of the whole system at the wall while it infers; of devices never metered, their own budget."""
-    watts = nominal_watts(point)
-    if not is_metered(point.device, calibration):
-        why = "the device at its whole budget: no published wall power"
-        return Estimate(watts, watts * IDLE, watts, "bounded", why)
-    effect = effect_of(point, calibration.power, POWER_KINDS)
-    below, above = calibration.intervals.get("power", (-2.0, 2.0))
-    spread = sqrt(effect.variance + POWER_NOISE**2)
-    value = watts * exp(effect.mean)
-    why = "wall power of whole systems, as published results measured it"
-    return Estimate(
-        value, value * exp(min(below, 0.0) * spread), value * exp(max(above, 0.0) * spread), "modelled", why
-    )
+def evidence_of(point: EdgePoint) -> tuple[str, str, str, str]:
+    """What a published result of a point is evidence of: its design, model, device and pair."""
+    device, model = point.device, point.model.id
+    return device.design, f"{realm_of(device)}|{model}", f"device:{device.id}", f"pair:{model}|{device.id}"
 
 
-def is_metered(device: EdgeDevice, calibration: EdgeCalibration) -> bool:
-    """Whether published results measured the wall power of systems with devices of this design."""
-    return f"design:{device.design}" in calibration.power
+def distance(point: EdgePoint, calibration: EdgeCalibration) -> str:
+    """How far the nearest published result is: the coarsest thing about the point that nothing was published of."""
+    steps = zip(("design", "model", "device", "pair"), evidence_of(point), strict=True)
+    return next((step for step, name in steps if name not in calibration.seen), "measured")
 
 
-def nominal_watts(point: EdgePoint) -> float:
-    """The budget of the mode, of all chips."""
+def interval_groups(point: EdgePoint, step: str) -> tuple[str, str]:
+    """Whose errors an interval comes from: rows at this distance on devices of its kind, else all at this distance."""
     device = point.device
-    fast = [mode.watts for mode in device.modes if mode.clock >= point.clock - 1e-9 and mode.watts]
-    return (min(fast, default=0.0) or device.tdp_w or UNKNOWN_W) * point.chips
+    kind = "dataflow" if device.design == DATAFLOW else "stick" if device.link else device.kind
+    load = "offline" if point.scenario == "offline" else "stream"
+    return f"{step}/{kind}/{load}", step
+
+
+def interval_of(point: EdgePoint, step: str, intervals: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """The ends of the 90 % interval in standard deviations."""
+    own, every = interval_groups(point, step)
+    # few kinds of devices have systems enough: errors on pairs left out are of the same devices, and larger
+    nearest = (own, interval_groups(point, "pair")[0], every) if step == "measured" else (own, every)
+    return next((intervals[group] for group in nearest if group in intervals), (-2.0, 2.0))

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from chipwise.catalog.edge_calibration import EdgeCalibration
 from chipwise.errors import ChipwiseError
 from chipwise.predict.estimate import Estimate
-from chipwise.serving.edge import SAMPLES, energy_joules, seconds_a_sample
+from chipwise.serving.edge import seconds_a_sample
+from chipwise.serving.edge_power import wall_joules
+from chipwise.serving.edge_roofline import SAMPLES
 from chipwise.validate.edge_rows import EdgeRow, read
 from chipwise.validate.scored import Scored
 
 EDGE = "edge"
+ALSO = ("device", "model")  # left out whole, beside the pair and the source
 
 
 def predict_edge_row(row: EdgeRow, calibration: EdgeCalibration) -> dict[str, Estimate]:
@@ -21,12 +24,12 @@ def predict_edge_row(row: EdgeRow, calibration: EdgeCalibration) -> dict[str, Es
     query = SAMPLES["multi"] if point.scenario == "multi" else 1
     out = {"latency": seconds.scaled(query), "throughput": seconds.inverted(point.chips)}
     if "energy" in row.observed:
-        out["energy"] = energy_joules(point, seconds, calibration)
+        out["energy"] = wall_joules(point, seconds, calibration)
     return {metric: out[metric] for metric in row.observed}
 
 
 def score_edge_row(row: Mapping[str, str], calibration: EdgeCalibration) -> list[Scored]:
-    """Every figure of an eligible row scored: by the refit without its pair, and by the one without its source."""
+    """Every figure of an eligible row scored: by the refits without its pair, device, model and source."""
     try:
         parsed = read(row)
     except ChipwiseError as error:
@@ -35,15 +38,24 @@ def score_edge_row(row: Mapping[str, str], calibration: EdgeCalibration) -> list
     device, scenario = parsed.point.device, parsed.point.scenario
     base = (parsed.id, EDGE, parsed.source, device.id, device.kind)
     mode = scenario if scenario == "offline" else f"{scenario}_stream"
+    names = {"pair": parsed.pair, "device": device.id, "model": parsed.point.model.id, "source": parsed.source}
     try:
-        mine = predict_edge_row(parsed, calibration.leaving_out_pair(parsed.pair))
-        other = predict_edge_row(parsed, calibration.leaving_out(parsed.source))
+        by = {kind: predict_edge_row(parsed, calibration.without(kind, name)) for kind, name in names.items()}
     except ChipwiseError as error:
         return [
             Scored(*base, value, None, None, str(error), metric=metric, mode=mode)
             for metric, value in parsed.observed.items()
         ]
     return [
-        Scored(*base, value, mine[metric], other[metric], "", metric=metric, mode=mode)
+        Scored(
+            *base,
+            value,
+            by["pair"][metric],
+            by["source"][metric],
+            "",
+            metric=metric,
+            mode=mode,
+            also={kind: by[kind][metric] for kind in ALSO},
+        )
         for metric, value in parsed.observed.items()
     ]

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chipwise.catalog.edge import find_device
-from chipwise.catalog.edge_models import EdgeModel, find_edge_model, is_edge_model
+from chipwise.catalog.edge_models import EdgeModel, default_activations, default_steps, find_edge_model, is_edge_model
 from chipwise.errors import ChipwiseError, InputError
-from chipwise.serving.edge import SAMPLES, VENDOR, EdgePoint, lower_bound
+from chipwise.serving.edge_roofline import SAMPLES, VENDOR, EdgePoint, lower_bound
 
 COLUMNS = frozenset({"id", "accelerator", "model", "precision", "edge_scenario", "metric_value", "unit"})
 SCENARIO = {"SingleStream": "single", "MultiStream": "multi", "Offline": "offline"}
@@ -105,17 +105,19 @@ def _model(row: Mapping[str, str], rounds: str) -> EdgeModel:
         return find_edge_model(name)  # which names the nearest
     area = re.search(r"input (\d+)x(\d+)", row.get("notes", ""))
     task = re.search(r"task (\w+)", row.get("notes", ""))
+    family, pixels = family_of(name, task[1] if task else ""), float(area[1]) * float(area[2]) if area else 224.0**2
     return EdgeModel(
         name,
-        family_of(name, task[1] if task else ""),
+        family,
         float(ops[1]) * 1e9,
         float(size[1]) * {"M": 1e6, "B": 1e9}[size[2]],
-        0.0,
-        float(area[1]) * float(area[2]) if area else 224.0**2,
+        default_activations(family, pixels),
+        pixels,
         1.0,
         "int8",
         row.get("source_repo", ""),
         row.get("source_date", ""),
+        steps=default_steps(family, 1.0),
     )
 
 

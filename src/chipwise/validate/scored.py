@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chipwise.predict.estimate import Estimate
@@ -33,6 +33,7 @@ class Scored:
     compiled: CompiledRow | None = None  # where the row was scored by its compiled schedule
     metric: str = ""  # of inference: "throughput", "ttft" or "tpot"; of edge rows "latency", "throughput" or "energy"
     mode: str = ""  # of inference: "fixed_batch" or "scheduled"; of edge rows the scenario
+    also: Mapping[str, Estimate] = field(default_factory=dict)  # of edge rows: with the whole device or model left out
 
     def as_dict(self) -> dict[str, Any]:
         """The row for JSON."""
@@ -53,6 +54,10 @@ class Scored:
             "leave_one_source_out": {"predicted": other.value, "low": other.low, "high": other.high} if other else None,
             **({"compiled": self.compiled.as_dict()} if self.compiled else {}),
             **({"metric": self.metric, "mode": self.mode} if self.metric else {}),
+            **{
+                f"leave_{kind}_out": {"predicted": one.value, "low": one.low, "high": one.high}
+                for kind, one in self.also.items()
+            },
         }
 
 
@@ -63,7 +68,20 @@ def sections(scored: Sequence[Scored]) -> dict[str, Any]:
         "refusals": dict(Counter(s.refusal for s in scored if s.refusal)),
         **_split(scored, left_out=False),
         "leave_one_source_out": {"summary": summary(scored, left_out=True), **_split(scored, left_out=True)},
+        **{f"leave_{kind}_out": _without(scored, kind) for kind in _also(scored)},
     }
+
+
+def _also(scored: Sequence[Scored]) -> list[str]:
+    """What else was left out of the calibration, in order."""
+    return list(dict.fromkeys(kind for s in scored for kind in s.also))
+
+
+def _without(scored: Sequence[Scored], kind: str) -> dict[str, Any]:
+    """Summary in all and by family with each row's whole device or model left out."""
+    changed = [replace(s, estimate=s.also[kind]) for s in scored if kind in s.also]
+    families = {name: summary(some) for name, some in _by(changed, "family").items()}
+    return {"summary": summary(changed), "by_family": families}
 
 
 def _split(scored: Sequence[Scored], left_out: bool) -> dict[str, Any]:

@@ -28,8 +28,8 @@ SERVED = [
     "source out: a repository, or a campaign of closed-loop runs (one model, precision, system and stack).",
 ]
 EDGE = [
-    "Edge rows are scored by the refit that left their pair of model and device out, and by the one that left their",
-    "source out. Energy is that of the whole system at the wall, a sample.",
+    "Edge rows are scored by the refit that left their pair of model and device out, and by those that left their",
+    "whole device, model or source out. Energy is that of the whole system at the wall, a sample.",
 ]
 
 
@@ -73,12 +73,18 @@ def groups(pairs: Iterable[tuple[str, Mapping[str, Any]]], title: str = "") -> T
 def part(title: str, scores: Mapping[str, Any]) -> list[Block]:
     """The scores of one kind of rows: in all and by their fields, and with each row's source left out."""
     left = scores["leave_one_source_out"]
-    rows = [(title, scores["summary"]), (title + ", source left out", left["summary"])]
+    also = {kind: scores[f"leave_{kind}_out"] for kind in ("device", "model") if f"leave_{kind}_out" in scores}
+    rows = [(title + (", pair left out" if also else ""), scores["summary"])]
+    rows += [(f"{title}, {kind} left out", some["summary"]) for kind, some in also.items()]
+    rows += [(title + ", source left out", left["summary"])]
     if "over_20us" in scores:
         rows.insert(1, ("over 20 us", scores["over_20us"]))
     rows += [(title, scores[name]) for name, title in TPU_PARTS.items() if name in scores]
     kinds = [key for key in ("by_mode", "by_metric", "by_family") if key in scores]
     rows += [(name.replace("_", " "), some) for key in kinds for name, some in scores[key].items()]
+    rows += [
+        (f"{name}, {kind} left out", some) for kind, part in also.items() for name, some in part["by_family"].items()
+    ]
     rows += [(name.replace("_", " ") + ", source left out", some) for key in kinds for name, some in left[key].items()]
     return [
         groups(rows),
