@@ -76,7 +76,8 @@ def options_of(words):
 
 
 def words_of(run, tool):
-    return shlex.split(" ".join(script_of(run, tools()[tool]).command), posix=True)
+    line = re.sub(r"\$\(.*\|\| echo (\S+)\)", r"\1", " ".join(script_of(run, tools()[tool]).command))  # as a later host
+    return shlex.split(line, posix=True)
 
 
 def hold(run, tool, skip=0):
@@ -294,7 +295,6 @@ def test_expert_layers_and_latent_attention_reach_megatron():
     ("tool", "layout", "text", "words"),
     [
         ("megatron", {"recompute": "offload"}, LLAMA, "not expressed: activations offloaded"),
-        ("megatron", {}, WORKLOADS[4], "not expressed: LoRA"),
         ("maxtext", {}, WORKLOADS[2], "not expressed: the optimizer lion"),
         ("megatron", {"zero": 2, "shard": 64}, WORKLOADS[2], "Megatron-FSDP refuses the optimizer lion"),
         ("megatron", {"dp": 8, "pp": 8, "vpp": 3}, LLAMA, "not expressed: 32 layers don't divide"),
@@ -310,6 +310,57 @@ def test_what_a_trainer_cannot_be_told_is_said_in_the_file(tool, layout, text, w
     written = launch(training(text, stack=tool, **layout), tool)
     assert any(words in note for note in written.notes), written.notes
     assert all(f"# note: {note}" in written.text for note in written.notes)
+
+
+def test_adapters_are_trained_by_what_trains_adapters():
+    """Never a command that trains every weight: TRL where the layout is one of replicas, else a reason."""
+    lora = WORKLOADS[4]
+    written = launch(training(lora, on="h100:8", zero=3, shard=8))
+    assert written.tool == "trl" and any("that of" in note for note in written.notes)
+    known = recorded("trl")["options"]
+    options = dict(options_of(words_of(training(lora, on="h100:8", zero=3, shard=8), "trl")))
+    assert set(options) <= set(known)
+    assert options["--lora_r"] == "16" and options["--per_device_train_batch_size"] == "1"
+    assert options["--gradient_accumulation_steps"] == "32" and options["--fsdp_reshard_after_forward"] == "true"
+    for tool in ("megatron", "torchtitan", "maxtext"):
+        with pytest.raises(Refusal, match=r"trains? every weight, not adapters"):
+            launch(training(lora), tool)
+    split = training(lora, on="h100:8", dp=2, tp=4)
+    with pytest.raises(Refusal, match="trains every weight"):
+        launch(split)
+    assert "YOUR_COMMAND" in launch(split, "job").text and "torchrun" not in launch(split, "skypilot").text
+    assert "none is written for Megatron-LM" in " ".join(block.words for block in section_of(split))
+    with pytest.raises(Refusal, match="adapters"):
+        launch(training(), "trl")
+
+
+def test_checkpoints_of_a_precision_need_no_flag():
+    def written(model, **more):
+        words = ", ".join(f"{key}: {value}" for key, value in more.items())
+        text = (
+            f"model: {model}\nserve: {{input: 1000, output: 200, arrival: {{rate: 5}}{', ' + words if words else ''}}}"
+        )
+        return launch(serving(text, on="h200:8", tp=8, replicas=1))
+
+    for model in ("gpt-oss-120b", "deepseek-v3", "Qwen/Qwen3-32B-FP8"):
+        own = written(model)
+        assert "--quantization" not in own.text and not any("weights" in note for note in own.notes), own.text
+    assert "--quantization fp8" in written("qwen3-32b", precision="fp8").text
+    other = written("deepseek-v3", precision="bf16")
+    assert any("published in fp8" in note for note in other.notes) and "--quantization" not in other.text
+    assert "--block-size" not in other.text  # latent attention asks for pages of another size
+
+
+def test_speech_is_served_without_chunks_of_prompts():
+    text = "model: whisper-large-v3\nserve: {output: 200, arrival: {rate: 5}}"
+    written = launch(serving(text, on="l4:1", tp=1, replicas=1))
+    assert "vllm serve openai/whisper-large-v3" in written.text and "--enable-chunked-prefill" not in written.text
+    assert dict(options_of(words_of(serving(text, on="l4:1", tp=1), "vllm")))["--max-model-len"] == "200"
+
+
+def test_stages_that_maxtext_refuses_are_refused():
+    with pytest.raises(Refusal, match="61 layers don't divide"):
+        launch(training(DEEPSEEK, on="v5p:64", dp=16, pp=4))
 
 
 # ------------------------------------------------------------------ clouds and jobs
@@ -505,4 +556,4 @@ def test_the_section_is_short_and_names_the_other_tools():
         tool = own_tool(run.stack.id)
         assert tool is None or tool.id not in re.split(r"[ ,]+", lines[-1])
     assert section_of(None) == []
-    assert launch_names("train") == ["megatron", "torchtitan", "maxtext", "skypilot", "dstack", "job"]
+    assert launch_names("train") == ["megatron", "torchtitan", "trl", "maxtext", "skypilot", "dstack", "job"]

@@ -14,7 +14,7 @@ from chipwise.io.atomic import atomic_write, check_writable
 from chipwise.launch.described import Launchable, Replicas, TrainingRun
 from chipwise.launch.job import ENDINGS as JOB_ENDINGS
 from chipwise.launch.job import job_file
-from chipwise.launch.script import Script, script_of, wrapped
+from chipwise.launch.script import Script, refused, script_of, wrapped
 from chipwise.launch.tasks import Task, dstack_task, skypilot_task
 from chipwise.launch.tools import CloudTool, Tool, cloud_tools, own_tool, tools
 from chipwise.present.blocks import Block, Text, section
@@ -79,12 +79,9 @@ def launch(run: Launchable, tool: str | None = None, file: str | Path | None = N
         if tool is None:
             raise InputError("launch", str(file), f"a file for one of {', '.join(launch_names(run.work))}")
         raise UnknownName("launch_for", name, launch_names(run.work))
-    program = known or own_tool(run.stack.id)
+    program = known or _program(run)
     if program is None:
-        raise Refusal(
-            f"no launch is known for {run.stack.name}",
-            f"launches are known for {', '.join(_known(run))}",
-        )
+        raise Refusal(f"no launch is known for {run.stack.name}", _instead(run))
     return _own(run, program, file)
 
 
@@ -120,10 +117,10 @@ def _by_ending(run: Launchable, file: str | Path | None) -> str:
 def _own(run: Launchable, tool: Tool, file: str | Path | None) -> Launch:
     if not _knows(tool, run):
         model = run.workload.model
-        raise Refusal(
-            f"{tool.name} has no launch of {model.name} ({model.family}) on {run.accelerators.chip.id}",
-            f"launches are known for {', '.join(_known(run))}",
-        )
+        what = f"{model.name} ({model.family}) on {run.accelerators.chip.id}"
+        raise Refusal(f"{tool.name} has no launch of {what}", _instead(run))
+    if why := refused(run, tool):
+        raise Refusal(f"no launch is written for {tool.name}: {why}", _instead(run))
     script = script_of(run, tool)
     notes = _notes(run, tool, script)
     if isinstance(run, Replicas) and run.replicas > 1:
@@ -157,9 +154,11 @@ def _notes(run: Launchable, tool: Tool | None, script: Script) -> list[str]:
 
 def _inner(run: Launchable, places: Mapping[str, str] | None) -> tuple[Script, list[str]]:
     """The command of the stack's own program inside a task or a job."""
-    tool = own_tool(run.stack.id)
-    if tool is None or not _knows(tool, run):
+    tool = _program(run)
+    why = refused(run, tool) if tool is not None and _knows(tool, run) else ""
+    if tool is None or not _knows(tool, run) or why:
         words = f"{RUN} stands for what trains or serves {run.workload.model.name} with {run.stack.name}"
+        words += f" ({tool.name}: {why})" if tool is not None and why else ""
         return Script((), "", "", (RUN,), ()), [words]
     here = places
     if places and run.hosts.count == 1:  # one host: nothing to find out
@@ -209,10 +208,12 @@ def section_of(run: Launchable | None) -> list[Block]:
     """A short section beside an answer: what the answer decided, in the words of the stack's own program."""
     if run is None:
         return []
-    tool = own_tool(run.stack.id)
+    tool = _program(run)
     others = ", ".join(name for name in _known(run) if tool is None or name != tool.id)
     if tool is None or not _knows(tool, run):
         return section("Launch", [f"none is known for {run.stack.name}; --launch-for names a tool: {others}"])
+    if why := refused(run, tool):
+        return section("Launch", [f"none is written for {tool.name}: {why}; --launch-for names a tool: {others}"])
     script = script_of(run, tool, brief=True)
     left = [f"... and {script.left_out} more pieces, of the model and its data"] if script.left_out else []
     copies = [f"one of {run.replicas} replicas:"] if isinstance(run, Replicas) and run.replicas > 1 else []
@@ -223,14 +224,30 @@ def section_of(run: Launchable | None) -> list[Block]:
 
 def _known(run: Launchable) -> list[str]:
     """Names of the tools that this run can be launched with."""
-    own = [name for name, tool in tools().items() if tool.work == run.work and _knows(tool, run)]
+    own = [name for name, tool in tools().items() if _can(tool, run)]
     return [*own, *cloud_tools(), JOB]
+
+
+def _instead(run: Launchable) -> str:
+    return f"launches are known for {', '.join(_known(run))}"
+
+
+def _can(tool: Tool, run: Launchable) -> bool:
+    return tool.work == run.work and _knows(tool, run) and not refused(run, tool)
+
+
+def _program(run: Launchable) -> Tool | None:
+    """The stack's own program; for adapters, where it trains every weight, one of others that can."""
+    own = own_tool(run.stack.id)
+    if own is None or not isinstance(run, TrainingRun) or not run.workload.train.lora_rank or _can(own, run):
+        return own
+    return next((tool for tool in tools().values() if tool.adapters and _can(tool, run)), own)
 
 
 def _knows(tool: Tool, run: Launchable) -> bool:
     """Whether a tool has models of the kind, and runs on the chips."""
     chip, stacks = run.accelerators.chip, load().stacks
-    runs = any(runs_on(stacks[stack], chip) for stack in tool.stacks if stack in stacks)
+    runs = any(runs_on(stacks[stack], chip) for stack in tool.stacks or ("pytorch",) if stack in stacks)
     return runs and (not tool.families or run.workload.model.family in tool.families)
 
 

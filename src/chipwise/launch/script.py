@@ -48,6 +48,7 @@ def script_of(run: Launchable, tool: Tool, places: Mapping[str, str] | None = No
         values, holds = serving.fields(run, tool), serving.conditions(run, tool)
     model, known = checkpoint(run.workload.model)
     where = {**PLACES, "torchrun": _torchrun(run), **(places or {})}
+    where["accelerate"] = _accelerate(run, where)
     values = {**values, **where, "model": model, "config_file": tool.config_file}
     wanted = _brief if brief and run.work == "train" else _all
     whole = {"env": tool.env, "config": tool.config, "command": tool.command}
@@ -60,6 +61,15 @@ def script_of(run: Launchable, tool: Tool, places: Mapping[str, str] | None = No
     pieces = sum(len(_texts(parts, values, holds)) for parts in whole.values())
     left_out = pieces - len(env) - len(config) - len(command)
     return Script(tuple(env), "\n".join(config), tool.config_file, tuple(command), tuple(notes), left_out)
+
+
+def refused(run: Launchable, tool: Tool) -> str:
+    """Why a tool has no launch of a run; "" where it has one."""
+    if isinstance(run, TrainingRun):
+        values, holds = training.fields(run, tool), training.conditions(run, tool)
+    else:
+        values, holds = serving.fields(run, tool), serving.conditions(run, tool)
+    return "; ".join(_texts(tool.refusals, values, holds)[:1])
 
 
 def checkpoint(model: Model) -> tuple[str, bool]:
@@ -105,6 +115,16 @@ def _torchrun(run: Launchable) -> str:
     return (
         f"--nnodes {hosts.count} --nproc-per-node {per_host} --node-rank $NODE_RANK "
         f"--master-addr $MASTER_ADDR --master-port {serving.PORT}"
+    )
+
+
+def _accelerate(run: Launchable, where: Mapping[str, str]) -> str:
+    processes = f"--num_processes {run.chips * run.accelerators.chip.devices}"
+    if run.hosts.count == 1:
+        return f"{processes} --num_machines 1"
+    return (
+        f"{processes} --num_machines {run.hosts.count} --machine_rank {where['node_rank']} "
+        f"--main_process_ip {where['master']} --main_process_port {serving.PORT}"
     )
 
 

@@ -7,6 +7,7 @@ from chipwise.launch.tools import Tool
 from chipwise.launch.training import Conditions, Fields
 
 PLAIN = ("bf16", "fp16", "fp32", "fp8")  # weights that need no checkpoint of their own
+BLOCK = 16  # tokens of a page of vLLM where its backend asks for no other (latent attention does): not written out
 PORT = 29500  # of a replica's hosts among themselves: torch's own
 
 
@@ -21,6 +22,7 @@ def fields(run: Replicas, tool: Tool) -> Fields:
         "longest_input": round(serve.input.most),
         "memory_share": f"{own.memory_share if own else 0.9:g}",
         "precision": serve.precision,
+        "stored": run.workload.model.native_precision,
         "kv_precision": serve.kv_precision,
         "replica_nodes": run.hosts.count,
         "port": PORT,
@@ -38,15 +40,22 @@ def conditions(run: Replicas, tool: Tool) -> Conditions:
     """What the pieces of a tool ask for."""
     serve, chip, own = run.workload.serve, run.accelerators.chip, run.stack.serving
     writes = serve.unit == "tokens"
+    model = run.workload.model
+    plain = model.serve_precision in PLAIN[:3]  # the checkpoint: weights that can be quantized while they are loaded
+    published = model.serve_precision == serve.precision
     return {
         **{axis: getattr(run, axis) > 1 for axis in ("pp", "dp", "ep")},
         "axes": run.pp > 1 or run.dp > 1 or run.ep > 1,
         "ep_partial": 1 < run.ep < run.tp * run.dp,
-        "fp8": serve.precision == "fp8",
+        "fp8": serve.precision == "fp8" and plain,
+        "fp8_served": serve.precision == "fp8",
         "int8": serve.precision == "int8",
         "fp32": serve.precision == "fp32",
         "fp16": serve.precision != "fp32" and run.half == "fp16",
-        "quantized": serve.precision not in PLAIN,
+        "quantized": serve.precision not in PLAIN and plain,
+        "other_checkpoint": not plain and not published,
+        "audio": model.encoder is not None,
+        "block": run.block != BLOCK,
         "kv_fp8": writes and serve.kv_precision == "fp8",
         "kv_int8": writes and serve.kv_precision == "int8",
         "kv_other": writes and serve.kv_precision not in ("bf16", "fp16", "fp8"),
@@ -55,7 +64,7 @@ def conditions(run: Replicas, tool: Tool) -> Conditions:
         "longest": serve.input.most + serve.output.most > 0,
         "share_of_chip": own is not None and not own.share_of_free,
         "many_nodes": run.hosts.count > 1,
-        "named": run.workload.model.name in tool.models,
+        "named": model.name in tool.models,
         "gpu": chip.family == "gpu",
         "tpu": chip.family == "tpu",
     }

@@ -12,6 +12,8 @@ from typing import Any
 
 from chipwise.catalog.files import tables
 
+PARTS = ("command", "env", "config", "notes", "refusals")
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -47,6 +49,8 @@ class Tool:
     config: tuple[Part, ...] = ()
     config_file: str = ""
     notes: tuple[Part, ...] = ()
+    refusals: tuple[Part, ...] = ()  # what it would do other work for, or refuse itself
+    adapters: bool = False  # trains LoRA
     families: tuple[str, ...] = ()  # of models; (): any
     models: Mapping[str, str] = field(default_factory=dict)
 
@@ -72,7 +76,7 @@ def tools() -> Mapping[str, Tool]:
     """The stacks' own programs by name.
 
     >>> list(tools())
-    ['vllm', 'sglang', 'tensorrt-llm', 'jetstream', 'megatron', 'torchtitan', 'maxtext']
+    ['vllm', 'sglang', 'tensorrt-llm', 'jetstream', 'megatron', 'torchtitan', 'trl', 'maxtext']
     """
     return {table["id"]: _tool(table) for table in tables("tools.toml", "tool")}
 
@@ -108,6 +112,6 @@ def _text(name: str) -> str:
 
 
 def _tool(table: dict[str, Any]) -> Tool:
-    parts = {key: tuple(Part(**part) for part in table.get(key, ())) for key in ("command", "env", "config", "notes")}
+    parts = {key: tuple(Part(**part) for part in table.get(key, ())) for key in PARTS}
     lists = {key: tuple(table.get(key, ())) for key in ("stacks", "endings", "families")}
     return Tool(**{**table, **parts, **lists})

@@ -14,6 +14,8 @@ OPTIMIZERS = {"adam": "adam", "adamw": "adam", "sgd": "sgd", "muon": "muon", "li
 FSDP_OPTIMIZERS = ("adam", "sgd")  # all that Megatron-FSDP takes: megatron/training/arguments.py of 0.19.2
 MESH = ("data", "fsdp", "pipeline")
 MAXTEXT_OPTIMIZERS = {"adam": "adamw", "adamw": "adamw", "sgd": "sgd", "muon": "muon"}
+TRL_OPTIMIZERS = {"adam": "adamw_torch", "adamw": "adamw_torch", "sgd": "sgd"}  # transformers' --optim
+LORA_MODULES = {"attention": "q_proj k_proj v_proj o_proj", "all": "all-linear"}  # as Hugging Face's decoders name them
 
 
 def fields(run: TrainingRun, tool: Tool) -> Fields:
@@ -42,6 +44,8 @@ def fields(run: TrainingRun, tool: Tool) -> Fields:
         "chip": acc.chip.id,
         "devices": acc.chip.devices,
         "tool_model": tool.models.get(m.name, ""),
+        "lora_rank": t.lora_rank,
+        "lora_modules": LORA_MODULES[t.lora_targets],
         **_sizes(run),
         **_mesh(run),
     }
@@ -107,6 +111,7 @@ def conditions(run: TrainingRun, tool: Tool) -> Conditions:
         **{f"recompute_{way}": layout.recompute == way for way in ("none", "selective", "full", "offload")},
         **{precision: t.precision == precision for precision in ("bf16", "fp16", "fp8", "int8", "fp32")},
         "precision_other": t.precision not in ("bf16", "fp16", "fp8", "fp32"),
+        "axes": max(layout.tp, layout.pp, layout.cp, layout.ep) > 1,
         "zero": layout.zero > 0,
         **{f"zero{stage}": layout.zero == stage for stage in (1, 2, 3)},
         "fsdp": layout.zero >= 2,
@@ -144,7 +149,7 @@ def conditions(run: TrainingRun, tool: Tool) -> Conditions:
 
 
 def _optimizers(tool: Tool) -> dict[str, str]:
-    return MAXTEXT_OPTIMIZERS if tool.id == "maxtext" else OPTIMIZERS
+    return {"maxtext": MAXTEXT_OPTIMIZERS, "trl": TRL_OPTIMIZERS}.get(tool.id, OPTIMIZERS)
 
 
 def _plain(number: float) -> int | float:
