@@ -288,6 +288,9 @@ TYPED = [
     ("ibm-granite/granite-3.3-8b-instruct", "granite-3.3-8b", "bf16"),
     ("state-spaces/mamba-2.8b-hf", "mamba-2.8b", "bf16"),
     ("THUDM/glm-4-9b-chat", "glm-4-9b", "bf16"),
+    ("unsloth/Qwen3.5-9B-GGUF", "qwen3.5-9b", "int4"),
+    ("Qwen/Qwen3.5-0.8B", "qwen3.5-0.8b", "bf16"),
+    ("zai-org/GLM-4.7-Flash", "glm-4.7-flash", "bf16"),
 ]
 
 
@@ -339,6 +342,7 @@ def test_words_of_variants_alone_are_no_names(text):
         "dlrm",
         "google/gemma-3n-E4B-it",
         "meta-llama/Llama-3.2-11B-Vision-Instruct",
+        "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
     ],
 )
 def test_models_that_cannot_be_described_are_refused_with_a_reason(text):
