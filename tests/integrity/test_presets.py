@@ -22,8 +22,8 @@ ROUNDED = [n for n in NAMES if preset_entry(n).rounded]
 # Exact integers come from stored weights; rounded figures from papers.
 EXACT = [n for n in PUBLISHED if preset(n).published_params % 1_000_000]
 # Names that say no size, of models whose authors print no count beside the dimensions.
-UNSIZED = {"glm-4.5-air", "glm-5", "glm-5.2", "kimi-k2", "kimi-k2.5", "minimax-m3", "mistral-large", "phi-1_5",
-           "phi-3.5-mini", "phi-3.5-moe", "phi-4-mini", "mistral-7b-v0.2", "whisper-tiny", "whisper-base", "whisper-medium"}  # fmt: skip
+UNSIZED = {"glm-4.5-air", "glm-4.5v", "glm-5", "glm-5.2", "kimi-k2", "kimi-k2-0905", "kimi-k2-thinking", "kimi-k2.5",
+           "minimax-m3", "mistral-large", "phi-1_5", "phi-3.5-mini", "phi-3.5-moe", "phi-4-mini", "mistral-7b-v0.2"}  # fmt: skip
 # Active parameters per token as published: (billions, printed digits' half unit).
 ACTIVE = {
     "mixtral-8x7b": (12.9, 0.05),  # arXiv:2401.04088, abstract says 13B; model card 12.9B
@@ -176,7 +176,12 @@ TYPED = [
     ("deepseek-ai/DeepSeek-V3.1", "deepseek-v3", "fp8"),
     ("deepseek-ai/DeepSeek-V3-0324", "deepseek-v3", "fp8"),
     ("nvidia/DeepSeek-R1-0528-NVFP4-v2", "deepseek-v3", "nvfp4"),
-    ("moonshotai/Kimi-K2-Instruct-0905", "kimi-k2", "fp8"),
+    ("moonshotai/Kimi-K2-Instruct", "kimi-k2", "fp8"),
+    ("moonshotai/Kimi-K2-Instruct-0905", "kimi-k2-0905", "fp8"),
+    ("moonshotai/Kimi-K2-Thinking", "kimi-k2-thinking", "int4"),
+    ("unsloth/Kimi-K2-Thinking-GGUF", "kimi-k2-thinking", "int4"),
+    ("nvidia/Kimi-K2-Thinking-NVFP4", "kimi-k2-thinking", "nvfp4"),
+    ("moonshotai/Kimi-K2.5", "kimi-k2.5", "int4"),
     ("zai-org/GLM-4.5-Air-FP8", "glm-4.5-air", "fp8"),
     ("openai/gpt-oss-120b", "gpt-oss-120b", "mxfp4"),
     ("TheBloke/Llama-2-7B-Chat-GGUF", "llama-2-7b", "int4"),
@@ -234,6 +239,58 @@ TYPED = [
     ("t5-xxl", "t5-v1.1-xxl", "bf16"),
     ("sentence-transformers/all-MiniLM-L6-v2", "all-minilm-l6-v2", "bf16"),
     ("HuggingFaceTB/SmolLM2-1.7B-Instruct", "smollm2-1.7b", "bf16"),
+    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "deepseek-r1-distill-qwen-32b", "bf16"),
+    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "deepseek-r1-distill-qwen-14b", "bf16"),
+    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "deepseek-r1-distill-qwen-7b", "bf16"),
+    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "deepseek-r1-distill-qwen-1.5b", "bf16"),
+    ("RedHatAI/DeepSeek-R1-Distill-Qwen-32B-quantized.w8a8", "deepseek-r1-distill-qwen-32b", "int8"),
+    ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "deepseek-r1-0528-qwen3-8b", "bf16"),
+    ("deepseek-ai/DeepSeek-V3.1-Terminus", "deepseek-v3", "fp8"),
+    ("neuralmagic/DeepSeek-Coder-V2-Lite-Instruct-FP8", "deepseek-coder-v2-lite", "fp8"),
+    ("nvidia/DeepSeek-R1-FP4", "deepseek-v3", "fp4"),
+    ("amd/DeepSeek-R1-MXFP4-Preview", "deepseek-v3", "mxfp4"),
+    ("unsloth/Qwen2.5-7B-Instruct-unsloth-bnb-4bit", "qwen2.5-7b", "int4"),
+    ("unsloth/gpt-oss-20b-unsloth-bnb-4bit", "gpt-oss-20b", "int4"),
+    ("mlx-community/Llama-3.2-3B-Instruct-4bit-DWQ", "llama-3.2-3b", "int4"),
+    ("unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF", "qwen3-coder-30b-a3b", "int4"),
+    ("Qwen/Qwen2-VL-7B-Instruct", "qwen2-vl-7b", "bf16"),
+    ("Qwen/Qwen2.5-VL-3B-Instruct-AWQ", "qwen2.5-vl-3b", "int4"),
+    ("Qwen/Qwen2-7B-Instruct", "qwen2-7b", "bf16"),
+    ("Qwen/Qwen1.5-7B-Chat", "qwen1.5-7b", "bf16"),
+    ("google/gemma-3-270m-it", "gemma-3-270m", "bf16"),
+    ("google/embeddinggemma-300m", "embeddinggemma-300m", "bf16"),
+    ("mistralai/Devstral-Small-2507", "mistral-small-24b", "bf16"),
+    ("mistralai/Magistral-Small-2509", "mistral-small-24b", "bf16"),
+    ("mistralai/Ministral-8B-Instruct-2410", "ministral-8b", "bf16"),
+    ("mistralai/Codestral-22B-v0.1", "codestral-22b", "bf16"),
+    ("microsoft/Phi-4-reasoning-plus", "phi-4", "bf16"),
+    ("microsoft/Phi-3-medium-128k-instruct", "phi-3-medium", "bf16"),
+    ("TheBloke/vicuna-13B-v1.5-GPTQ", "llama-2-13b", "int4"),
+    ("TheBloke/zephyr-7B-beta-AWQ", "mistral-7b", "int4"),
+    ("openai/whisper-small.en", "whisper-small", "fp16"),
+    ("Systran/faster-whisper-large-v3", "whisper-large-v3", "fp16"),
+    ("distil-whisper/distil-large-v3", "distil-whisper-large-v3", "fp16"),
+    ("facebook/opt-125m", "opt-125m", "bf16"),
+    ("FacebookAI/roberta-large", "roberta-large", "bf16"),
+    ("distilbert/distilbert-base-uncased", "distilbert-base", "bf16"),
+    ("sentence-transformers/all-mpnet-base-v2", "all-mpnet-base-v2", "bf16"),
+    ("BAAI/bge-small-en-v1.5", "bge-small", "bf16"),
+    ("BAAI/bge-reranker-v2-m3", "bge-m3", "bf16"),
+    ("intfloat/e5-mistral-7b-instruct", "e5-mistral-7b", "bf16"),
+    ("nomic-ai/nomic-embed-text-v1.5", "nomic-embed-text-v1.5", "bf16"),
+    ("stable-diffusion-v1-5/stable-diffusion-v1-5", "sd1.5", "fp16"),
+    ("stabilityai/stable-diffusion-2-1", "sd2.1", "fp16"),
+    ("black-forest-labs/FLUX.1-Fill-dev", "flux.1-dev", "bf16"),
+    ("EleutherAI/gpt-j-6b", "gpt-j-6b", "bf16"),
+    ("bigcode/starcoder2-15b", "starcoder2-15b", "bf16"),
+    ("CohereLabs/c4ai-command-r-plus", "command-r-plus", "bf16"),
+    ("01-ai/Yi-34B-Chat", "yi-34b", "bf16"),
+    ("ibm-granite/granite-3.3-8b-instruct", "granite-3.3-8b", "bf16"),
+    ("state-spaces/mamba-2.8b-hf", "mamba-2.8b", "bf16"),
+    ("THUDM/glm-4-9b-chat", "glm-4-9b", "bf16"),
+    ("unsloth/Qwen3.5-9B-GGUF", "qwen3.5-9b", "int4"),
+    ("Qwen/Qwen3.5-0.8B", "qwen3.5-0.8b", "bf16"),
+    ("zai-org/GLM-4.7-Flash", "glm-4.7-flash", "bf16"),
 ]
 
 
@@ -261,13 +318,33 @@ def test_a_wrong_name_suggests_sensible_ones(text, near):
     assert "dbrx" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["OpenGVLab/InternVL3-8B", "facebook/bart-large-cnn", "tencent/HunyuanVideo", "a/b"])
+def test_an_unknown_id_gets_one_line_that_leads_on(text):
+    with pytest.raises(UnknownName) as caught:
+        preset(text)
+    said = str(caught.value)
+    assert "\n" not in said
+    assert "did you mean " in said or "such as " in said
+    assert f"hf:{text}" in said
+
+
 @pytest.mark.parametrize("text", ["16", "chat", "instruct-fp8", "it", "fp8", "v0.1", "foo/bar"])
 def test_words_of_variants_alone_are_no_names(text):
     with pytest.raises(UnknownName):
         preset(text)
 
 
-@pytest.mark.parametrize("text", ["deepseek-ai/DeepSeek-V4-Pro", "google/gemma-4-31B-it", "dlrm"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "deepseek-ai/DeepSeek-V4-Pro",
+        "google/gemma-4-31B-it",
+        "dlrm",
+        "google/gemma-3n-E4B-it",
+        "meta-llama/Llama-3.2-11B-Vision-Instruct",
+        "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
+    ],
+)
 def test_models_that_cannot_be_described_are_refused_with_a_reason(text):
     with pytest.raises(Refusal, match="is known, but can't be predicted: "):
         preset(text)

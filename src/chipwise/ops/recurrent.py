@@ -1,7 +1,8 @@
 """State-space layers as operations: projections, a short convolution and a scan in chunks.
 
-Training runs the scan in chunks of tokens: inside a chunk it is attention without a softmax over the chunk, between
-chunks a state is built and read (Dao & Gu 2024, arXiv:2405.21060, section 6). Mamba-1 scans channel by channel, which
+Training runs the scan in chunks of tokens: inside a chunk it is attention without a softmax over the chunk's earlier
+tokens, between chunks a state is built and read (Dao & Gu 2024, arXiv:2405.21060, section 6). A gated delta net solves
+for what to write as well (Yang et al. 2024, arXiv:2412.06464, section 3.3). Mamba-1 scans channel by channel, which
 moves its states through fast memory and is bound by it.
 """
 
@@ -11,6 +12,7 @@ from chipwise.ops.operations import Attention, Matmul, Stream
 from chipwise.workload.model import StateSpace
 
 CHUNK = 256  # tokens of a chunk: the default of state-spaces/mamba (mamba_chunk_scan_combined, 2024-05)
+DELTA_CHUNK = 64  # of fla-org/flash-linear-attention (chunk_gated_delta_rule, 2025-09)
 SCANNED = (
     8  # times a Mamba-1 scan moves its inner width: inputs, step sizes, B, C, gates, output (its kernel's operands)
 )
@@ -34,13 +36,26 @@ def matmuls(d: int, s: StateSpace, rows: float) -> list[Matmul]:
 
 
 def cores(s: StateSpace, rows: float) -> list[Attention]:
-    """The scan: within chunks, and through the states between them, which each token writes to and reads once."""
+    """The scan: within chunks, and through the states between them.
+
+    As attention over so many tokens that it has as many multiply-adds a token: of a product over a chunk half is
+    masked, and one with the state of N x P is as much as attention with heads of N and P to NP / (N + P) tokens.
+    """
     if s.kind == "mamba1":
         return []
-    chunk = min(float(CHUNK), rows)
-    # a product with the state is as much as attention to as many tokens as the state is wide; twice: written and read
-    through = Attention(s.heads, s.groups, s.state, s.head_dim, rows, min(2.0 * s.state, rows), False, s.layers)
-    return [Attention(s.heads, s.groups, s.state, s.head_dim, rows, chunk, True, s.layers), through]
+    if s.kind == "delta":
+        # within: scores of queries and of keys with keys, both solved vectors of keys and values, and the output;
+        # through: the state is read by queries and by keys, and written
+        return _cores(s, rows, DELTA_CHUNK, 3 * s.state + 2 * s.head_dim, through=3)
+    # heads of a group share their scores; through: the state is written and read
+    return _cores(s, rows, CHUNK, s.state * s.groups / s.heads + s.head_dim, through=2)
+
+
+def _cores(s: StateSpace, rows: float, chunk: float, within: float, through: int) -> list[Attention]:
+    """`within` multiply-adds for each pair of tokens of a chunk, and so many products with the state."""
+    both = s.state + s.head_dim
+    spans = min(chunk, rows) / 2 * within / both, through * s.state * s.head_dim / both
+    return [Attention(s.heads, s.groups, s.state, s.head_dim, rows, min(span, rows), False, s.layers) for span in spans]
 
 
 def streams(s: StateSpace, rows: float) -> list[Stream]:

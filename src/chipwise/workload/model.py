@@ -108,6 +108,7 @@ class UNet:
     text_tokens: int = 77
     text_dim: int = 2048
     added_dim: int = 0  # width of what is embedded beside the time step (pooled text, sizes)
+    middle: int | None = None  # transformer blocks in the middle; None: as many as at the last resolution
 
 
 @dataclass(frozen=True, slots=True)

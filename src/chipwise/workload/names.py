@@ -15,11 +15,15 @@ from dataclasses import dataclass
 STORED = {
     "fp8": "fp8", "float8": "fp8", "f8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "fp4": "fp4",
     "awq": "int4", "gptq": "int4", "int4": "int4", "4bit": "int4", "w4a16": "int4", "autoround": "int4", "gguf": "int4",
+    "nf4": "int4", "hqq": "int4", "w4afp8": "int4", "2bit": "int4", "3bit": "int4", "5bit": "int4", "6bit": "int4",
     "int8": "int8", "w8a8": "int8", "8bit": "int8w", "w8a16": "int8w",
     "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "fp32",
 }  # fmt: skip
 WEIGHTS_ALONE = ("gptq", "awq", "gguf", "bnb")  # beside int8 or q8 they say that only weights are so small
-_STORED_NOISE = {"bnb", "dynamic", "block", "quantized", "quant", "kv", "exl2", "qat", "mlx", "onnx", "gguf"}
+_STORED_NOISE = {
+    "bnb", "dynamic", "block", "quantized", "quant", "kv", "exl2", "qat", "mlx", "onnx", "gguf",
+    "unsloth", "ud", "ct2", "dwq",
+}  # fmt: skip
 TUNED = {
     "instruct", "it", "chat", "base", "hf", "thinking", "reasoning", "preview", "pt", "sft", "dpo", "meta", "nvidia",
     "diffusers", "dev", "text", "nonreasoning",

@@ -127,6 +127,8 @@ def _count_transformer(m: Model) -> Params:
     norms = m.layers * per_layer_norms
     if m.mlp_layers is not None:  # one norm before each mixer, one before each MLP
         norms = (m.layers + m.mlp_layers) * norm + m.attention_layers * _inner_norms(m)
+    if m.family == "encoder" and m.embedding_norm and m.final_norm:  # the embedding's is the first layer's (ModernBERT)
+        norms -= norm
     mtp, mtp_active = _mtp(m, per_layer_norms + m.heads * m.sinks, norm)
     used = m.experts.per_token if m.experts else 0
     return Params(
@@ -225,7 +227,7 @@ def _head(m: Model) -> tuple[int, int]:
         return 0, (d * d + d) if m.pooler else 0
     head = (0 if m.tied else m.vocab * d) + (m.vocab if m.head_bias else 0)
     if m.family == "encoder":  # masked-language-model head: dense, norm, then the (tied) vocabulary
-        head += d * d + d + 2 * d
+        head += d * d + d * m.bias + d * m.norm_params
     return head, (d * d + d + 2 * d + 2) if m.pooler else 0
 
 

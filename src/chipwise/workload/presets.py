@@ -15,7 +15,8 @@ from chipwise.workload.hf_cache import PREFIX, is_id
 from chipwise.workload.model import Model
 from chipwise.workload.names import Match, folded, match, nearest
 
-FILES = ("presets", "decoders", "hybrids", "encoders", "diffusion")  # an entry may be like one of an earlier file
+# an entry may be like one of an earlier file
+FILES = ("presets", "decoders", "hybrids", "encoders", "popular", "diffusion")
 # Keys of the data files that describe the entry rather than the model.
 _ENTRY = ("aliases", "date", "like", "note", "outside", "outside_what", "published", "rounded", "source")
 

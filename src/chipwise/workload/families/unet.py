@@ -37,7 +37,8 @@ def blocks(u: UNet, image: int) -> list[Block]:
             skips.append(c)
         if level < last:
             skips.append(c)  # the convolution that halves the side
-    made += [Block(c, c, image >> last, u.depth[-1]), Block(c, c, image >> last, 0)]
+    middle = u.depth[-1] if u.middle is None else u.middle
+    made += [Block(c, c, image >> last, middle), Block(c, c, image >> last, 0)]
     for level in reversed(range(len(u.channels))):
         for _ in range(u.blocks + 1):
             made.append(Block(c + skips.pop(), u.channels[level], image >> level, u.depth[level]))
