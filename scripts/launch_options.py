@@ -1,13 +1,14 @@
 """Record the options of the tools that launches are written for, out of their wheels or sources.
 
-    pip download --no-deps -d wheels vllm sglang torchtitan skypilot dstack
+    pip download --no-deps -d wheels vllm sglang torchtitan skypilot dstack trl
     pip download --no-deps -d wheels --python-version 3.12 --only-binary=:all: maxtext megatron-core
     python scripts/launch_options.py wheels/*.whl tensorrt_llm/commands/serve.py
 
-Nothing of the tools is imported: their argument definitions are read as text. The exceptions are SkyPilot, dstack
-and Megatron-LM, whose own code makes schemas and parser: they have to be installed, in an environment of its own. What
-is written lies in tests/unit/launch_options, a file a tool, with version, source and date; versions in
-src/chipwise/launch/data follow. Names of chips in dstack.json are those of gpuhunt and are added by hand.
+Nothing of the tools is imported: their argument definitions are read as text. The exceptions are SkyPilot, dstack,
+Megatron-LM and TRL, whose own code makes schemas and parsers: they have to be installed (TRL with accelerate and peft),
+in an environment of its own. What is written lies in tests/unit/launch_options, a file a tool, with version, source and
+date; versions in src/chipwise/launch/data follow. Names of chips in dstack.json are those of gpuhunt and are added by
+hand.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import re
 import sys
 import zipfile
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -167,19 +169,31 @@ def maxtext(wheel: Wheel) -> tuple[Options, dict[str, Any], str]:
 
 def megatron(wheel: Wheel) -> tuple[Options, dict[str, Any], str]:
     """Megatron-LM: what its parser has; the wheel has to be installed with torch and Triton, on Python 3.12."""
-    from argparse import ArgumentParser
-
     from megatron.training.arguments import add_megatron_arguments
 
     parser = ArgumentParser(allow_abbrev=False)
     add_megatron_arguments(parser)
-    options: Options = {
+    return parsed(parser), {}, "the parser that megatron/training/arguments.py makes"
+
+
+def trl(wheel: Wheel) -> tuple[Options, dict[str, Any], str]:
+    """TRL: what the parsers of its SFT script and of `accelerate launch` have."""
+    import accelerate
+    from accelerate.commands.launch import launch_command_parser
+    from trl.scripts.sft import make_parser
+
+    source = f"the parsers that trl/scripts/sft.py makes, and accelerate/commands/launch.py of {accelerate.__version__}"
+    return {**parsed(launch_command_parser()), **parsed(make_parser())}, {}, source
+
+
+def parsed(parser: ArgumentParser) -> Options:
+    """The options of a parser, as argparse has them."""
+    return {
         name: [str(choice) for choice in action.choices] if action.choices else None
         for action in parser._actions
         for name in action.option_strings
         if name.startswith("--")
     }
-    return options, {}, "the parser that megatron/training/arguments.py makes"
 
 
 def bare(schema: Any) -> Any:
@@ -222,6 +236,7 @@ WHEELS: dict[str, Callable[[Wheel], tuple[Options, dict[str, Any], str]]] = {
     "skypilot": skypilot,
     "dstack": dstack,
     "megatron_core": megatron,
+    "trl": trl,
 }
 SOURCES = {"serve.py": "tensorrt-llm"}  # tools without a wheel that holds their arguments
 
