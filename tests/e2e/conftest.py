@@ -14,7 +14,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 # programs of users: imported by worker processes only, since some need jax or torch and some end the process
-collect_ignore_glob = ["compiled/programs/*", "compiled/cases/*"]
+collect_ignore_glob = ["compiled/programs/*", "compiled/cases/*", "parsers/*"]  # run by tests, not tests
 
 MINE = Path(os.environ[VARIABLE], "home", os.environ.get("PYTEST_XDIST_WORKER", "alone"))
 os.environ["CHIPWISE_CACHE"] = str(MINE / "cache")

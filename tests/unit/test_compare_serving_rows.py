@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.catalog import load
+from chipwise.catalog import Accelerators, Offer, load
 from chipwise.catalog.calibration import load_calibration
 from chipwise.compare import Candidate, Terms, compare
 from chipwise.compare.decision import pick_of, runner_up
@@ -15,7 +15,7 @@ from chipwise.compare.serving.fleet import held, rent, slices
 from chipwise.compare.serving.row import OPEN_USE, Demand, demand_of
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.knowledge import Knowledge
-from chipwise.prices import sold
+from chipwise.prices import listed, sold
 from chipwise.serving.capacity import holds
 from chipwise.workload import load_serving
 
@@ -264,3 +264,28 @@ def test_a_fleet_beyond_what_its_seller_supplies_is_said():
     found = on("h100", job(100_000))
     most = sold(found.pick.ondemand.price.offer)
     assert found.pick.accelerators.count > most and f"counted on for {most:,} of them" in found.words.pick
+
+
+def test_named_chips_are_paid_for_in_whole_instances():
+    h200 = CHIPS["h200"]
+    book = listed()
+    only = replace(book, offers=tuple(o for o in book.offers if o.chip_id == "h200" and o.chips == 8))
+    one = held(Accelerators(h200, 1), 1, DAY, book=only)
+    assert (one.replicas, one.idle) == (1, 7)
+    assert one.usd_per_hour == pytest.approx(8 * one.price.usd_per_chip_hour)
+    assert held(Accelerators(h200, 8), 1, DAY, book=only).idle == 0
+    whole = rent(h200, 1, 1, today=DAY, book=only)
+    assert one.usd_per_hour == whole.usd_per_hour
+
+
+def test_a_difference_too_small_to_decide_by_is_called_so():
+    work = load_serving(overrides={"model": "vit-l-16", "serve": {"arrival": {"rate": 200}}})
+    book = listed()
+    usd = {"h100": 2.0, "h200": 2.01}
+    own = tuple(
+        Offer(chip, "own", "here", "any", 1.0, price, None, "2026-08-30", "a contract", own=True)
+        for chip, price in usd.items()
+    )
+    knowledge = Knowledge(load_calibration(bench=False), replace(book, offers=own), today=DAY)
+    found = compare(work, [Candidate.read("h100"), Candidate.read("h200")], knowledge, Terms())
+    assert "0.5 % less" in found.words.why and found.words.why.endswith("too near to call.")

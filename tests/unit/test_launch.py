@@ -167,7 +167,7 @@ def test_settings_reach_the_command():
     written = dict(options_of(words_of(run, "vllm")))
     assert written["--tensor-parallel-size"] == "8" and written["--pipeline-parallel-size"] == "2"
     assert written["--max-num-seqs"] == "77" and written["--max-num-batched-tokens"] == "4321"
-    assert written["--block-size"] == "32" and written["--max-model-len"] == "1200"
+    assert written["--block-size"] == "32" and written["--max-model-len"] == "8192"  # lengths are means
     assert written["--nnodes"] == "2"  # sixteen chips of a replica lie on two hosts
     assert dict(options_of(words_of(replace(run, half="fp16"), "vllm")))["--dtype"] == "half"
 
@@ -438,6 +438,30 @@ def test_every_offer_makes_a_task():
             if o.cloud not in cloud_tools()[tool].clouds:
                 assert any(f"has no cloud {o.cloud}" in note for note in written.notes)
     assert len(seen) > 100
+
+
+def test_tasks_install_their_tool_and_ask_for_what_is_the_users():
+    task, _ = task_of(serving(), "skypilot")
+    assert task["setup"] == f"pip install vllm=={tools()['vllm'].version}\n" and "envs" not in task
+    task, _ = task_of(serving(), "dstack")
+    assert task["commands"][0].startswith("pip install vllm==")
+    task, written = task_of(training(on="v5p:2x2x2"), "skypilot")
+    assert task["envs"] == {"OUTPUT": None} and any("given with --env" in note for note in written.notes)
+
+
+def test_instances_of_price_pages_are_not_named():
+    page = replace(offer(), instance="community 1x H100", source="https://example.com/pricing")
+    task, _ = task_of(replace(serving(tp=2), offer=page), "skypilot")
+    assert "instance_type" not in task["resources"] and task["resources"]["accelerators"].startswith("H100:")
+
+
+def test_sequences_longer_than_the_mean_are_let_in():
+    written = dict(options_of(words_of(serving(), "vllm")))
+    assert written["--max-model-len"] == "8192"
+    short = serving("model: bert-base\nserve: {input: 128, arrival: {rate: 5}}", tp=1)
+    assert dict(options_of(words_of(short, "vllm")))["--max-model-len"] == "512"
+    jet = " ".join(words_of(serving(on="v5e:2x4", tp=8, stack="jetstream"), "jetstream"))
+    assert "max_target_length=1200" in jet  # its cache is as long as that for every slot
 
 
 def test_a_machine_larger_than_the_run_is_said():

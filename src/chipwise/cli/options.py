@@ -202,7 +202,7 @@ SERVING_FLAGS = {
     "tpot": Flag("TIME", "SLO: time per later token, such as 50ms or p90:40ms,p99:60ms."),
     "itl": Flag("TIME", "SLO: every gap between two tokens."),
     "e2e": Flag("TIME", "SLO: time to the whole answer."),
-    "denoise_steps": Flag("N", "Passes per image of a diffusion model."),
+    "denoise_steps": Flag("N", "Passes per image of a diffusion model; guidance takes two a step."),
     "stack": STACK,
 }
 ANY_FLAGS = {

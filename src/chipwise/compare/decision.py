@@ -13,6 +13,7 @@ from chipwise.prices import Quote
 from chipwise.units import format_money
 
 HAIR = 1e-6  # past a tie
+TIE = 0.01  # a difference that nobody should decide by
 
 
 class Row(Protocol):

@@ -27,6 +27,7 @@ class Script:
     command: tuple[str, ...]  # an option with its values a piece
     notes: tuple[str, ...]
     left_out: int = 0  # pieces, of a brief one
+    install: str = ""  # what a machine without the tool runs first
 
     def lines(self) -> list[str]:
         """As shell: variables, the config file, the command."""
@@ -60,7 +61,10 @@ def script_of(run: Launchable, tool: Tool, places: Mapping[str, str] | None = No
         notes.append(f"MODEL stands for a checkpoint of {run.workload.model.name}")
     pieces = sum(len(_texts(parts, values, holds)) for parts in whole.values())
     left_out = pieces - len(env) - len(config) - len(command)
-    return Script(tuple(env), "\n".join(config), tool.config_file, tuple(command), tuple(notes), left_out)
+    install = tool.install.format(version=tool.version)
+    if tool.id == "vllm" and run.accelerators.chip.family == "tpu":
+        install = install.replace("vllm", "vllm-tpu")
+    return Script(tuple(env), "\n".join(config), tool.config_file, tuple(command), tuple(notes), left_out, install)
 
 
 def refused(run: Launchable, tool: Tool) -> str:

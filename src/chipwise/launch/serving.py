@@ -8,6 +8,7 @@ from chipwise.launch.training import Conditions, Fields
 
 PLAIN = ("bf16", "fp16", "fp32", "fp8")  # weights that need no checkpoint of their own
 BLOCK = 16  # tokens of a page of vLLM where its backend asks for no other (latent attention does): not written out
+ROOM = 8192  # tokens of a sequence that is let in though the workload has none so long
 PORT = 29500  # of a replica's hosts among themselves: torch's own
 
 
@@ -19,6 +20,7 @@ def fields(run: Replicas, tool: Tool) -> Fields:
         "tp_dp": run.tp * run.dp,
         "slots": max(1, run.most_sequences // run.chips),
         "longest": round(_longest(run)),
+        "admitted": round(_admitted(run)),
         "longest_input": round(serve.input.most),
         "memory_share": f"{own.memory_share if own else 0.9:g}",
         "precision": serve.precision,
@@ -34,6 +36,15 @@ def _longest(run: Replicas) -> float:
     """Tokens of the longest sequence that the decoder sees; an encoder that reads audio has positions of its own."""
     model, serve = run.workload.model, run.workload.serve
     return serve.output.most + (0.0 if model.encoder and model.fixed_input else serve.input.most)
+
+
+def _admitted(run: Replicas) -> float:
+    """Tokens of the longest sequence that an engine with paged caches lets in.
+
+    Lengths are means more often than bounds, and a longer request is refused: room is left, up to the model's context.
+    """
+    model, longest = run.workload.model, _longest(run)
+    return longest if model.encoder and model.fixed_input else max(longest, min(ROOM, model.context))
 
 
 def conditions(run: Replicas, tool: Tool) -> Conditions:

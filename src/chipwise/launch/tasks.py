@@ -14,6 +14,8 @@ from chipwise.launch.tools import CloudTool, accelerator_names
 
 PORT = 8000  # of vLLM and TensorRT-LLM; SGLang's is 30000
 PORTS = {"sglang": 30000, "jetstream": 9000}
+SKYPILOT = "skypilot-catalog"  # in the source of an offer
+YOURS = ("DATASET", "MAXTEXT", "OUTPUT")  # variables of commands that stand for what the user has
 MARKET = re.compile(r"^\d+x_([A-Za-z0-9-]+?)(?:_|$)")  # instances of RunPod and its like name the accelerator
 ANYWHERE = ("any", "global", "")  # regions of price lists that are none
 TASK_LENGTH = 40  # characters of a name: dstack's limit is 41
@@ -35,6 +37,11 @@ def skypilot_task(run: Launchable, tool: CloudTool, script: Script) -> tuple[Tas
         task["service"] = {"readiness_probe": "/v1/models", "replicas": run.replicas}
     elif isinstance(run, Replicas):
         notes.append(f"{run.replicas} replicas share the job: start the task as often, each with its part")
+    if script.install:
+        task["setup"] = script.install + "\n"
+    if variables := yours(script):
+        task["envs"] = dict.fromkeys(variables)
+        notes.append(f"{' and '.join(variables)}: yours, given with --env")
     task["run"] = "\n".join(script.lines()) + "\n"
     return task, notes
 
@@ -57,7 +64,7 @@ def _skypilot_resources(run: Launchable, tool: CloudTool) -> tuple[Task, list[st
     market = MARKET.match(offer.instance) if offer is not None and infra else None
     hosts = run.hosts
     resources["accelerators"] = f"{market.group(1) if market else name}:{hosts.sold}"
-    if infra and offer is not None and not offer.instance.startswith("("):
+    if infra and offer is not None and _known(offer):
         resources["instance_type"] = offer.instance
     return resources, [*notes, *_spare(run)]
 
@@ -83,7 +90,9 @@ def dstack_task(run: Launchable, tool: CloudTool, script: Script) -> tuple[Task,
         notes.append(f"{run.replicas} replicas share the job: start the task as often, each with its part")
     if hosts.count > 1 and not service:
         task["nodes"] = hosts.count
-    task["commands"] = ["\n".join(script.lines()) + "\n"]
+    if variables := yours(script):
+        task["env"] = variables  # by name alone: dstack asks for them
+    task["commands"] = [*([script.install] if script.install else []), "\n".join(script.lines()) + "\n"]
     name = _name(run, tool)
     gpu = f"{name}-{_tpu_size(run)}" if acc.chip.family == "tpu" else f"{name}:{hosts.sold}"
     task["resources"] = {"gpu": gpu}
@@ -91,10 +100,26 @@ def dstack_task(run: Launchable, tool: CloudTool, script: Script) -> tuple[Task,
         task["backends"] = [backend]
         if regions := _regions(run.offer):
             task["regions"] = regions
-        if acc.chip.family != "tpu" and not run.offer.instance.startswith("("):
+        if acc.chip.family != "tpu" and _known(run.offer):
             task["instance_types"] = [run.offer.instance]
     task["spot_policy"] = "on-demand"
     return task, [*notes, *_spare(run)]
+
+
+def _known(offer: Offer) -> bool:
+    """Whether an instance has the name that its cloud gives it: those of SkyPilot's catalog do, price pages may not."""
+    return SKYPILOT in offer.source and not offer.instance.startswith("(")
+
+
+def yours(script: Script) -> list[str]:
+    """The variables of a script that nothing sets: those in capitals that stand for the user's own.
+
+    >>> yours(Script((), "", "", ("run --data $DATASET", "--out $OUTPUT --rank $SKYPILOT_NODE_RANK"), ()))
+    ['DATASET', 'OUTPUT']
+    """
+    named = dict.fromkeys(re.findall(r"\$([A-Z][A-Z_]*)", "\n".join((*script.command, script.config))))
+    set_here = {variable.partition("=")[0] for variable in script.env}
+    return [name for name in named if name in YOURS and name not in set_here]
 
 
 def task_name(run: Launchable) -> str:

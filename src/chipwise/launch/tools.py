@@ -50,6 +50,7 @@ class Tool:
     config_file: str = ""
     notes: tuple[Part, ...] = ()
     refusals: tuple[Part, ...] = ()  # what it would do other work for, or refuse itself
+    install: str = ""  # what a machine without it runs first
     adapters: bool = False  # trains LoRA
     families: tuple[str, ...] = ()  # of models; (): any
     models: Mapping[str, str] = field(default_factory=dict)

@@ -17,7 +17,8 @@ import sky  # noqa: E402
 
 def read(task: dict) -> None:
     """The contents of a file."""
-    sky.Task.from_yaml_config(task)
+    given = [(name, "x") for name, value in (task.get("envs") or {}).items() if value is None]  # by --env
+    sky.Task.from_yaml_config(task, env_overrides=given)
 
 
 answer(read)

@@ -20,11 +20,12 @@ class Fleet:
     accelerators: Accelerators
     replicas: int
     price: Price | None  # None: no public price
+    idle: int = 0  # chips of the instances beside them, which are paid for
 
     @property
     def usd_per_hour(self) -> float | None:
-        """US dollars an hour of all chips."""
-        return None if self.price is None else self.accelerators.count * self.price.usd_per_chip_hour
+        """US dollars an hour of all chips that are paid for."""
+        return None if self.price is None else (self.accelerators.count + self.idle) * self.price.usd_per_chip_hour
 
 
 def rent(
@@ -74,10 +75,15 @@ def slices(chip: Chip, each: int, replicas: int) -> Accelerators:
 def held(
     acc: Accelerators, each: int, today: date | None = None, spot: bool = False, book: PriceBook | None = None
 ) -> Fleet:
-    """These chips with as many replicas as they hold; 0 where none does."""
-    inside = acc.count // acc.slices // each * acc.slices if acc.shape else acc.count // each
-    together = acc.count // acc.slices if acc.shape else min(each, acc.count)
-    return Fleet(acc, inside, price_of(acc.chip, together, spot, today, book, slice_chips=together))
+    """These chips with as many replicas as they hold (0 where none does), paid for in whole instances."""
+    if acc.shape:
+        own = acc.count // acc.slices
+        return Fleet(acc, own // each * acc.slices, price_of(acc.chip, own, spot, today, book, slice_chips=own))
+    inside = acc.count // each
+    rented = rent(acc.chip, each, inside, spot, today, book) if inside else None
+    if rented is None or rented.price is None or rented.price.offer.chips < 1:
+        return Fleet(acc, inside, price_of(acc.chip, min(each, acc.count), spot, today, book))
+    return Fleet(acc, inside, rented.price, max(0, rented.accelerators.count - acc.count))
 
 
 def _whole(chip: Chip, offer: Offer, each: int, replicas: int, spot: bool, today: date) -> Fleet:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from math import inf
 
 from chipwise.compare.decision import (
+    TIE,
     DecisionSummary,
     Flip,
     Refused,
     ahead_of,
     nearer_in_words,
+    percent,
     pick_of,
     runner_up,
     spot_in_words,
@@ -79,6 +81,8 @@ def _interval(e: Estimate, show: object) -> str:
 def _pick(comparer: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow]) -> str:
     objective = comparer.terms.objective
     said = [_shown(pick, "cost") + (f" on demand at {pick.ondemand.price}" if pick.ondemand else "")]
+    if pick.fleet.idle and pick.ondemand:
+        said.append(f"in whole instances, {pick.accelerators.count + pick.fleet.idle:,} chips paid for")
     if objective != "cost":
         said.insert(0, _shown(pick, objective))
     if pick.demand.kind == "job":
@@ -135,7 +139,7 @@ def _why(comparer: ServingComparer, pick: ServingRow, second: ServingRow | None)
     mine, other = pick.by(objective), second.by(objective)
     assert mine is not None and other is not None
     less = 1 - mine.value / other.value
-    size = f"{abs(less):.0%}".replace("%", " %")
+    size = percent(abs(less))
     verb = {"cost": "costs", "time": "takes", "energy": "uses"}[objective]
     if less < 0:
         return (
@@ -146,6 +150,8 @@ def _why(comparer: ServingComparer, pick: ServingRow, second: ServingRow | None)
         f"It {verb} {size} less than the runner-up, {second.accelerators} at "
         f"{_shown(second, objective)}: {_cause(pick, second)}"
     )
+    if less < TIE:
+        return text + "; that is too near to call."
     if mine.high < other.low:
         return text + "; even the ends of their intervals do not meet."
     return text + "; their 90 % intervals overlap, so measure both before a large commitment."
@@ -191,7 +197,7 @@ def _without_price(rows: Sequence[ServingRow], pick: ServingRow) -> list[str]:
 def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bool) -> tuple[str, ...]:
     """What the comparison took for granted."""
     s, job = comparer.workload.serve, comparer.demand.kind == "job"
-    stacks = dict.fromkeys(f"{r.served.service.target.stack.name} on {r.accelerators.chip.family}" for r in rows)
+    stacks = sorted({f"{r.served.service.target.stack.name} on {r.accelerators.chip.family}" for r in rows})
     calibration = comparer.knowledge.calibration.serving
     first = rows[0].served.simulation.requests
     tried = f"{COUNT} requests for each load of a replica, {LONG:,} for those that size a fleet"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipwise.compare.decision import (
+    TIE,
     DecisionSummary,
     Flip,
     Refused,
     ahead_of,
     nearer_in_words,
+    percent,
     runner_up,
     spot_in_words,
 )
@@ -96,7 +98,7 @@ def _why(comparer: TrainingComparer, pick: TrainingRow, second: TrainingRow | No
     less = 1 - mine.value / other.value
     verb = {"cost": "costs", "time": "takes", "energy": "uses"}[objective]
     unit = {"cost": "", "time": " time", "energy": " energy"}[objective]
-    size = f"{abs(less):.0%}".replace("%", " %")
+    size = percent(abs(less))
     if less < 0:  # only bounded evidence ranks behind by its high end
         return (
             f"{second.accelerators} at {_shown(second, objective)} {verb} {size} less{unit} by its value, but "
@@ -109,6 +111,8 @@ def _why(comparer: TrainingComparer, pick: TrainingRow, second: TrainingRow | No
     if pick.prediction.measured != second.prediction.measured:
         one = (pick if pick.prediction.measured else second).accelerators.chip.id
         return text + f"; only {one} rests on measurements of the chip, so measure both before a large commitment."
+    if less < TIE:
+        return text + "; that is too near to call."
     if mine.high < other.low:
         return text + "; even the ends of their intervals do not meet."
     return text + "; their 90 % intervals overlap, so measure both before a large commitment."
@@ -161,7 +165,7 @@ def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: 
     """What the comparison took for granted."""
     calibration = comparer.knowledge.calibration.training
     t, book = comparer.workload.train, comparer.knowledge.prices
-    stacks = dict.fromkeys(f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows)
+    stacks = sorted({f"{r.prediction.stack.name} on {r.accelerators.chip.family}" for r in rows})
     said = [
         "counts: as named" if fixed else f"counts (where not named): {comparer.terms.in_words()}",
         "software: " + (comparer.stack.name if comparer.stack else f"{', '.join(stacks)} (assumed: none was named)"),
