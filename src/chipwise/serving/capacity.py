@@ -247,14 +247,13 @@ def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capa
     one = of if of.prefill is not None else of.with_replicas(1)  # pools of two kinds sustain what they sustain together
     load, served, why, trials = largest(one, requests)
     low = high = load
+    by = of.corrections["tpot"]  # of how fast a replica steps; the queue's part of a TTFT follows from it
     if interval and load > 0 and requests.kind != "offline":
-        by = of.corrections["ttft" if why.startswith("ttft") else "tpot"]
         ends = [largest(one.slower(exp(e)), requests, STEPS - 3)[0] for e in (max(by.high, 0.0), min(by.low, 0.0))]
         low, high = min(ends[0], load), max(ends[1], load)
     elif interval:
         low, high = served.request_rate.low, served.request_rate.high
     many = of.replicas // one.replicas
-    by = of.corrections["ttft" if why.startswith("ttft") else "tpot"]
     return Capacity(
         of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why, tuple(trials)
     )
