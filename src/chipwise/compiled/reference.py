@@ -29,6 +29,16 @@ def splash_block(chip: Chip) -> int:
     return compiler.splash_block if compiler else SPLASH_BLOCK
 
 
+def has_program(model: Model) -> bool:
+    """Whether a reference program builds this very model, not one like it.
+
+    >>> from chipwise.workload.presets import preset
+    >>> has_program(preset("llama-3.1-8b")), has_program(preset("bamba-9b"))
+    (True, False)
+    """
+    return model.family in ("decoder", "encoder", "vit", "cnn") and model.plain
+
+
 def training_job(
     workload: Workload,
     acc: Accelerators,
@@ -51,7 +61,7 @@ def training_job(
         raise Refusal("the reference program trains every weight; LoRA is modelled, not compiled")
     if train.precision not in ("bf16", "fp32"):
         raise Refusal(f"the reference program computes in bf16 or fp32; {train.precision} is modelled, not compiled")
-    if model.family not in ("decoder", "encoder", "vit", "cnn") or not model.plain:
+    if not has_program(model):
         raise Refusal(f"there is no reference program of a {model.kind} yet; it is modelled, not compiled")
     one = Accelerators(acc.chip, prod(acc.shape), acc.shape, 1) if acc.shape else acc
     target = target_of(one)
@@ -143,7 +153,7 @@ def serving_job(
         raise InputError("mode", mode, "prefill or decode")
     if precision not in SERVED:
         raise InputError("precision", precision, "one of " + ", ".join(SERVED))
-    if model.family != "decoder" or not model.plain:
+    if model.family != "decoder" or not has_program(model):
         raise Refusal(f"prefill and decode are of decoders; {model.name} is of the {model.kind} family")
     target = target_of(acc)
     if target.slices > 1:

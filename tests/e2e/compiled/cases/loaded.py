@@ -13,6 +13,7 @@ from chipwise.compiled.gpu import compiled_with, options, speed_of_light
 from chipwise.compiled.job import Spec
 from chipwise.compiled.targets import target_of
 from chipwise.compiled.worker.worker import topology_devices
+from chipwise.errors import InputError
 
 
 def answer(case):
@@ -59,6 +60,7 @@ if __name__ == "__main__":
         except Exception as error:
             results[label] = {
                 "error": type(error).__name__,
+                "input": isinstance(error, InputError),
                 "message": str(error),
                 "source": getattr(error, "source", ""),
             }

@@ -26,6 +26,7 @@ import reference_models as models
 from jax.sharding import Mesh, PartitionSpec
 
 from chipwise.compiled.loaders.workload import load_workload
+from chipwise.compiled.reference import has_program
 from chipwise.ops.table import build as op_table
 from chipwise.programs.jax import layers, quantized, resnet, transformer
 from chipwise.programs.jax.collectives import AXES, Grid
@@ -245,11 +246,13 @@ def held(args):
 
 
 def state_bytes():
-    """Weights and two moments of each known model on one device, over what the parameter count says."""
+    """Weights and two moments of each known model on one device, over what the parameter count says; None without a
+    reference program, which is refused before anything is built."""
     out = {}
     for name in preset_names():
         model = preset(name)
-        if model.family == "dit":
+        if not has_program(model):
+            out[name] = None
             continue
         step = resnet.training_step if model.family == "cnn" else transformer.training_step
         train = Train(8, min(model.learned_positions or 512, 512))
