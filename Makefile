@@ -5,13 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-input
 LOCKED := pyproject.toml requirements/build.txt requirements/run.txt
-# a file's tests share what they start (a cluster, a database): one process has them all. One more than there are cores, since
-# those of services mostly wait; more than four would want more memory
+# tests/lane.py says which tests go to one process, and in which order. One more process than there are cores, since tests of
+# services mostly wait; more than four would want more memory
 PARALLEL := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4))) --dist loadfile --no-loadscope-reorder
 FAST := tests/unit tests/integrity tests/golden src
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
-.PHONY: help demo test test-fast test-slow fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs site notebook picture clean
+.PHONY: help demo test test-fast test-slow test-changed fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs site notebook picture clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
@@ -34,8 +34,11 @@ warm: $(VENV)/installed-dev # compiled by Numba once, before many processes want
 packages: ## Install what the tests of reports and of routing need where it is missing: a browser, Slurm, PostgreSQL
 	@sh scripts/packages.sh
 
-test-slow: $(VENV)/installed-dev ## Run the tests that take minutes each
-	$(BIN)/python -m pytest -m slow $(PARALLEL)
+test-slow: $(VENV)/installed-dev packages ## Run the tests that take minutes each, every sweep and property in full; SHARD=1/3 runs a third
+	CHIPWISE_TESTS=all SHARD=$(SHARD) $(BIN)/python -m pytest -m "slow or sampled or hypothesis" $(PARALLEL)
+
+test-changed: $(VENV)/installed-dev packages ## Run the slow tests that the last day's changes call for (tests/slow_lane.toml)
+	$(BIN)/python scripts/slow_tests.py $(PARALLEL)
 
 fresh: ## Run .ci/run in a clone, with an empty home, temporary folder and caches
 	@sh scripts/fresh.sh

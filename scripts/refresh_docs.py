@@ -2,9 +2,9 @@
 
 A block that begins with ```console holds lines `$ chipwise ...` and their output. `head=N` after the word keeps the
 first N lines of each output. `session` after the word runs the block's commands one after another on one ledger; all
-others have a ledger and data of their own. `needs=tpu` names compilers without which a block is left as it is. A block
-that begins with ```python is run after those before it on its page if a ```text block, for what it prints, follows it.
-tests/e2e/test_docs.py runs the same commands.
+others have a ledger and data of their own. `needs=tpu` names compilers without which a block is left as it is. `slow`
+says that a command takes minutes: `make test-slow` runs it. A block that begins with ```python is run after those
+before it on its page if a ```text block, for what it prints, follows it. tests/e2e/test_docs.py runs the same commands.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Shown:
     session: tuple[str, ...]  # the commands that run on one ledger, this one among them
     place: int  # in its session
     needs: tuple[str, ...] = ()  # the vendors' compilers that it takes
+    slow: bool = False  # takes minutes
 
 
 def pages() -> list[Path]:
@@ -54,7 +55,8 @@ def shown(page: Path) -> list[Shown]:
         together = tuple(command for command, _ in told) if "session" in block["options"].split() else ()
         for place, (command, output) in enumerate(told):
             session = (together, place) if together else ((command,), 0)
-            found.append(Shown(page, command, tuple(output), *session, needs(block["options"])))
+            slow = "slow" in block["options"].split()
+            found.append(Shown(page, command, tuple(output), *session, needs(block["options"]), slow))
     return found
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import lane
 from scratch import VARIABLE, Run
 
 # the same examples on every machine, however slow it is
@@ -26,18 +28,57 @@ def pytest_report_header() -> str:
     return f"home, temporary files and caches of this run: {os.environ[VARIABLE]}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a compiler that can't be used here."""
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> lane.Scheduler:
+    """Files whose tests share what they start go to one process, the tests of others wherever there is time."""
+    return lane.Scheduler(config, log)
+
+
+@pytest.hookimpl(trylast=True)  # after -m has chosen
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what needs a compiler that can't be used here; what takes long begins first; a part of them for SHARD=1/3."""
     from toolchains import lacking
 
     for item in items:
         needed = [name for mark in item.iter_markers("compiler") for name in mark.args]
         if why := lacking(*needed):
             item.add_marker(pytest.mark.skip(reason=why))
+    lane.fewer_examples(items)
+    items.sort(key=lane.place)
+    if part := os.environ.get("SHARD"):
+        scopes = lane.shard(items, part)
+        config.hook.pytest_deselected(items=[item for item in items if lane.scope(item.nodeid) not in scopes])
+        items[:] = [item for item in items if lane.scope(item.nodeid) in scopes]
+
+
+SPENT = {"setup": 0.0, "call": 0.0}  # CPU seconds before the part of a test that runs
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    SPENT["setup"] = SPENT["call"] = lane.cpu_seconds()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    SPENT["call"] = lane.cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """A test that takes more CPU than it may, and is not marked slow, fails."""
+    if call.when != "call":
+        return (yield)
+    now = lane.cpu_seconds()
+    item.user_properties.append((lane.COST, now - SPENT["setup"]))
+    report: pytest.TestReport = yield
+    over = lane.over_limit(SPENT["call"] - SPENT["setup"], now - SPENT["call"])
+    if over and report.passed and not lane.ALL and not item.get_closest_marker("slow"):
+        report.outcome, report.longrepr = "failed", f"{item.nodeid} {over}: make it cheaper, or mark it slow"
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Why tests were skipped, each reason once; and what outlived the run, which fails it."""
+    """Why tests were skipped, each reason once; what they cost; and what outlived the run, which fails it."""
     reports = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports)
     if reasons:
@@ -46,6 +87,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.line(f"{many:5d}  {reason}")
     if RUN is None:
         return
+    rows = lane.costs(report for reports in terminalreporter.stats.values() for report in reports)
+    if len(rows) > lane.SLOWEST:
+        terminalreporter.section(f"the {lane.SLOWEST} slowest tests, and all by folder")
+        for line in lane.table(rows):
+            terminalreporter.line(line)
     left = RUN.left_behind()
     if left:
         terminalreporter.section("left behind by the tests", red=True)

@@ -68,7 +68,7 @@ class Run:
             for entry in sorted(self.folder.iterdir())
             if not ALLOWED.fullmatch(entry.name)
         ]
-        found += [f"shared memory: {name}" for name in sorted(shared_memory() - self.shared)]
+        found += [f"shared memory: {name}" for name in sorted(shared_memory() - self.shared - mapped())]
         return found + [f"in the checkout: {name}" for name in sorted(untracked() - self.untracked)]
 
     def end(self) -> None:
@@ -109,6 +109,15 @@ def shared_memory() -> set[str]:
         }
         return {f"segment {row[1]}" for row in rows if row[6] == "0"} | objects
     return set()
+
+
+def mapped() -> set[str]:
+    """Objects of shared memory that some process has mapped: of other runs on this machine, once this one's are gone."""
+    names: set[str] = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            names.update(re.findall(r"/dev/shm/(\S+)", (entry / "maps").read_text()))
+    return names
 
 
 def untracked() -> set[str]:

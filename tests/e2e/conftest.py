@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import lane
+from patience import PATIENCE_S
 from scratch import ROOT, VARIABLE
 
 os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -17,7 +19,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 collect_ignore_glob = ["compiled/programs/*", "compiled/cases/*", "parsers/*"]  # run by tests, not tests
 
 MINE = Path(os.environ[VARIABLE], "home", os.environ.get("PYTEST_XDIST_WORKER", "alone"))
-os.environ["CHIPWISE_CACHE"] = str(MINE / "cache")
+os.environ["CHIPWISE_CACHE"] = str(MINE.parent / "cache")  # one for all processes: a program is compiled once
 os.environ["CHIPWISE_DATA"] = str(MINE / "data")
 for mine in ("CHIPWISE_PRICES", "CHIPWISE_FX"):  # tests see list prices unless they say otherwise
     os.environ.pop(mine, None)
@@ -26,6 +28,16 @@ for mine in ("CHIPWISE_PRICES", "CHIPWISE_FX"):  # tests see list prices unless 
 def pytest_sessionfinish():
     if "command" in sys.modules:
         sys.modules["command"].ZYGOTE.end()
+
+
+@pytest.fixture(autouse=True)
+def patience(request):
+    """How long a command may take."""
+    from command import LIMIT
+
+    LIMIT.append(PATIENCE_S if lane.ALL or request.node.get_closest_marker("slow") else LIMIT[0])
+    yield
+    LIMIT.pop()
 
 
 @pytest.fixture(scope="session")

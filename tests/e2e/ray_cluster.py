@@ -16,6 +16,7 @@ from pathlib import Path
 from scratch import short_folder
 
 HOST = "127.0.0.1"
+TRIES = 2
 START_S = 240  # seconds; a loaded machine takes tens
 
 
@@ -30,6 +31,15 @@ class RayCluster:
     """Starts the cluster; `address` is its head's."""
 
     def __init__(self, nodes: dict, port: int | None = None) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                return self._start(nodes, port)
+            except RuntimeError:  # Ray's nodes give up by themselves where the machine is too busy
+                if not left:
+                    raise
+        return None
+
+    def _start(self, nodes: dict, port: int | None) -> None:
         self.port = port or free_port()
         self.address = f"{HOST}:{self.port}"
         self.scratch = str(short_folder("r"))
@@ -45,6 +55,7 @@ class RayCluster:
             "NODE_PLAIN": "for all",
             # asks a node that is gone five times in 5 s, not 15; one that is slow has as long as before
             "RAY_health_check_period_ms": "1000",
+            "RAY_raylet_start_wait_time_s": str(START_S),  # 10 s is too short beside a compiler's threads
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         }  # or Ray takes the machine's outer address for 127.0.0.1
         self.process = subprocess.Popen(

@@ -62,6 +62,7 @@ def held_out(tmp_path_factory):
     return json.loads(good("validate", "--rows", HELD_OUT, "--on", "h200", "-o", "json", env=env))
 
 
+@pytest.mark.slow
 def test_a_file_becomes_a_calibration_for_each_framework(calibrated):
     document, folder = calibrated
     assert set(document) == {"schema", "chipwise", "command", "calibrations"} and document["command"] == "calibrate"
@@ -74,6 +75,7 @@ def test_a_file_becomes_a_calibration_for_each_framework(calibrated):
     assert torch["points"] == sum(each.usable and each.framework == "torch" for each in read(FIRST).points)
 
 
+@pytest.mark.slow
 def test_every_part_says_its_points_and_its_error(calibrated):
     torch = calibrated[0]["calibrations"][0]
     assert {"gemm/bf16", "gemm/fp8", "sdpa_fwd/bf16", "copy/bf16"} <= set(torch["kernels"])
@@ -85,6 +87,7 @@ def test_every_part_says_its_points_and_its_error(calibrated):
     assert torch["kernels"]["gemm/bf16"]["error"] < 0.10 and torch["steps"]["train/bf16"]["error"] < 0.10
 
 
+@pytest.mark.slow
 def test_one_framework_is_fitted_where_it_is_named(tmp_path, env):
     text = good("calibrate", "bench", FIRST, "--framework", "jax", "--folder", tmp_path / "kept", env=env)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["h200-jax-2026-11-15.json"]
@@ -95,6 +98,7 @@ def test_one_framework_is_fitted_where_it_is_named(tmp_path, env):
     )
 
 
+@pytest.mark.slow
 def test_the_data_folder_keeps_it_unless_a_folder_is_named_and_predictions_use_it(tmp_path, env):
     good("calibrate", "bench", FIRST, "--framework", "torch", env=env)
     kept = tmp_path / "data" / "calibration"
@@ -239,6 +243,7 @@ def keys(value, out):
     return out
 
 
+@pytest.mark.slow
 def test_every_key_of_the_json_is_documented(calibrated, held_out):
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
     found = keys(calibrated[0], set()) | keys(held_out, set())

@@ -224,7 +224,8 @@ def test_an_offer_of_another_chip_leaves_the_terms_missing():
 )
 def test_a_real_check_is_read_back(tmp_path, checked, costed):
     path = tmp_path / "check.json"
-    chipwise("check", "examples/programs/jax_mlp.py:train", "--on", checked, "-o", "json", "--out", path)
+    program = "tests/e2e/compiled/programs/narrow_mlp.py:train"
+    chipwise("check", program, "--on", checked, "-o", "json", "--out", path)
     said = json.loads(good("cost", EXAMPLE, "--on", costed, "--framework", "pytorch", "--check", path, "-o", "json"))
     migration = said["statements"][0]["migration"]
     assert json.loads(path.read_text())["rows"][0]["compiles"] and migration["weeks"] == 0

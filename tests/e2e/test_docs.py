@@ -13,8 +13,16 @@ from chipwise.cli.verbs import VERBS
 sys.path.insert(0, str(ROOT / "scripts"))
 from refresh_docs import CUT, pages, run, run_snippets, shown, snippets, with_keys
 
+NARROW = "tests/e2e/compiled/programs/narrow_mlp.py"  # compiles in seconds
+
+
+def marks(each):
+    """What a command needs, and whether it takes minutes."""
+    return [*([pytest.mark.compiler(*each.needs)] if each.needs else ()), *([pytest.mark.slow] if each.slow else ())]
+
+
 COMMANDS = [
-    pytest.param(each, marks=pytest.mark.compiler(*each.needs) if each.needs else (), id=f"{page.name}: {each.command}")
+    pytest.param(each, marks=marks(each), id=f"{page.name}: {each.command}")
     for page in pages()
     for each in shown(page)
     if each.command.startswith("chipwise ")
@@ -163,7 +171,7 @@ def test_tables_of_keys_are_those_that_columns_declare():
         ("cost", "examples/llama-3.1-70b-serve.yaml", "--on", "h100"),
         *(
             pytest.param(
-                ("check", "examples/programs/jax_mlp.py:train", "--on", on, "--tune", "--tune-limit", "2"),
+                ("check", f"{NARROW}:train", "--on", on, "--tune", "--tune-limit", "2"),
                 marks=pytest.mark.compiler(family),
             )
             for on, family in (("v5e:2x2", "tpu"), ("h100:4", "cuda"))

@@ -1,5 +1,6 @@
-"""Every example that a --help shows runs as it is written, or is held to the options where the machine lacks what it
-needs: an accelerator, a network, somebody's database.
+"""Every example that a --help shows has options that exist, and runs as it is written unless the machine lacks what it
+needs: an accelerator, a network, somebody's database. What a page shows too is run by the tests of pages; what compiles
+or fits for minutes is run by `make test-slow`.
 
 A folder stands for that of a reader: the examples of the repository, and files under the names that the examples give to
 files of one's own.
@@ -9,6 +10,7 @@ import gzip
 import re
 import shlex
 import shutil
+import sys
 from functools import cache
 
 import pytest
@@ -16,6 +18,9 @@ import typer
 from command import ROOT, chipwise
 
 from chipwise.cli.main import app
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from refresh_docs import pages, shown
 
 # name in an example -> what stands for it
 OWN = {
@@ -45,8 +50,13 @@ ELSEWHERE = {
     r"calibrate bench card.json .*": "a card of one's own",
     r".*--recompile": "an hour of a TPU compiler",
     r"validate( --evidence compiled)?": "minutes; it is run by the tests of validation",
-    r"numerics (char-transformer|digits-cnn .*|mine.py .*)": "minutes; other programs are run by the tests of numerics",
     r"fleet plan .*--(cautious|plot).*": "minutes; the same plan is run with other options",
+}
+# pattern -> why it takes minutes
+LONG = {
+    r"check .*|.*--evidence compiled.*": "compiles",
+    r"calibrate .*": "fits",
+    r"numerics .*": "trains",
 }
 # pattern -> compilers
 COMPILED = {
@@ -89,7 +99,16 @@ def matching(table, line):
 
 def marks(line):
     needs = matching(COMPILED, line)
-    return pytest.mark.compiler(*needs) if needs and not matching(ELSEWHERE, line) else ()
+    return [
+        *([pytest.mark.compiler(*needs)] if needs else ()),
+        *([pytest.mark.slow] if matching(LONG, line) else ()),
+    ]
+
+
+def run_here():
+    """The examples that this machine can run, and that no page shows."""
+    on_pages = {each.command.removeprefix("chipwise ") for page in pages() for each in shown(page)}
+    return [line for line in examples() if line not in on_pages and not matching(ELSEWHERE, line)]
 
 
 @pytest.fixture
@@ -128,12 +147,14 @@ def test_examples_are_found():
     assert len(examples()) > 100
 
 
-@pytest.mark.parametrize("line", [pytest.param(line, marks=marks(line)) for line in examples()])
+@pytest.mark.parametrize("line", examples())
+def test_an_example_has_options_that_exist(line, folder):
+    parsed(words_of(line, folder))
+
+
+@pytest.mark.parametrize("line", [pytest.param(line, marks=marks(line)) for line in run_here()])
 def test_an_example_runs_as_written(line, folder, monkeypatch):
     monkeypatch.setenv("CHIPWISE_DATA", str(folder / "data"))
-    if matching(ELSEWHERE, line):
-        parsed(words_of(line, folder))
-        return
     for pattern, first in BEFORE.items():
         for step in first if re.fullmatch(pattern, line) else ():
             done = chipwise(*words_of(step, folder), cwd=folder)

@@ -20,6 +20,7 @@ def test_the_notebook_is_what_the_script_writes():
     assert all(cell.execution_count for cell in code) and all(cell.outputs for cell in code)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")  # of zmq and asyncio, not ours
 def test_every_cell_runs(tmp_path, monkeypatch):

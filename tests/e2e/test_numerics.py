@@ -69,7 +69,7 @@ def test_tiny_updates_to_large_weights_fail_in_bf16_and_pass_with_master_weights
 
 
 @pytest.mark.parametrize("framework", ["torch", "jax"])
-@pytest.mark.parametrize("preset", ["char-transformer", "digits-cnn"])
+@pytest.mark.parametrize("preset", [pytest.param("char-transformer", marks=pytest.mark.slow), "digits-cnn"])
 def test_presets_train_in_both_frameworks(preset, framework):
     said, found = told(preset, "--framework", framework, "--precisions", "bf16", "--seeds", "2", "--steps", "20")
     runs = found["reference"]["runs"]
@@ -79,6 +79,7 @@ def test_presets_train_in_both_frameworks(preset, framework):
     assert {each["recipe"] for each in found["recipes"]} == {"bf16", "bf16+master"}
 
 
+@pytest.mark.slow
 def test_fp8_and_all_of_fp16_train_a_preset_and_a_picture_is_drawn(tmp_path):
     picture = tmp_path / "curves.png"
     said, found = told("digits-cnn", "--framework", "torch", "--precisions", "fp16,fp8", "--quick", "--plot", picture)

@@ -209,6 +209,7 @@ def test_an_attempt_runs_once_however_often_it_is_submitted_and_its_end_is_kept(
     another.close()
 
 
+@pytest.mark.slow
 def test_chips_are_free_again_when_the_program_has_ended_and_not_before(backend, launch, pools):
     with holding(backend, launch, "h200", 8):
         room = free_at_last(backend, pools["h200"], 8)
@@ -345,6 +346,7 @@ def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(backend,
         backend.submit(launch("", "v5e", 8, topology="4x4"))
 
 
+@pytest.mark.slow
 def test_an_attempt_whose_shim_is_killed_is_lost_and_its_program_is_gone(backend, launch):
     one = launch(
         "import os, time; open('pids.new', 'w').write(f'{os.getppid()} {os.getpid()}'); os.rename('pids.new', 'pids'); time.sleep(600)"
@@ -360,6 +362,7 @@ def test_an_attempt_whose_shim_is_killed_is_lost_and_its_program_is_gone(backend
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_is_said(backend, launch):
     one = launch(
         "import os; assert os.environ['NODE_KEY_WORD'] == 'from the node' and os.environ['NODE_PLAIN']; "
@@ -384,6 +387,7 @@ def test_secrets_come_from_the_node_limits_hold_and_a_folder_that_is_not_shared_
     assert seen.state == FAILED and "time limit" in seen.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_words_reach_the_program_byte_for_byte(backend, launch, tmp_path, shared):
     words = ["$(HOME)", "`id`", "; exit 3 #", "'", '"', "\\", "\n", "", " ", "é😀", "\udcff", "--", "{{.}}", "%s", "-c"]
@@ -399,6 +403,7 @@ def test_words_reach_the_program_byte_for_byte(backend, launch, tmp_path, shared
     assert found.read_bytes().split(b"\0") == [os.fsencode(word) for word in (*words, "".join(words))]
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_loses_its_attempt_and_the_next_one_runs_elsewhere(cluster, backend, launch, pools):
     gang = launch(
         "import os, time; open('pid' + os.environ['CHIPWISE_RANK'], 'w').write(str(os.getpid())); time.sleep(600)",
@@ -470,6 +475,7 @@ def test_through_rays_own_client_it_is_the_same(cluster, launch, pools):
         backend.close()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_down_and_may_come_back(cluster, backend, launch, pools):
     with holding(backend, launch, "h200", 1) as one:
         hasty = RayBackend([pools["h200"]], UID, lambda at: RayLink(at, answer_s=2.0))

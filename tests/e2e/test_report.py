@@ -76,9 +76,15 @@ def chromium():
         started.close()
 
 
+REPORTS = ("training", "service", "pipeline", "fleet")
+
+
 @pytest.fixture(
-    params=[(name, size) for name in ("training", "service", "pipeline", "fleet") for size in SIZES],
-    ids=lambda p: "-".join(p),
+    params=[
+        pytest.param((name, size), marks=[pytest.mark.slow] if (n + m) % len(SIZES) else [], id=f"{name}-{size}")
+        for n, name in enumerate(REPORTS)
+        for m, size in enumerate(SIZES)
+    ]
 )
 def opened(request, reports, chromium):
     """A report in a window, with what the page asked for and complained about."""

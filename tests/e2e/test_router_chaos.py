@@ -146,6 +146,7 @@ def test_five_hundred_jobs_end_once_each_though_the_router_is_killed_thirty_time
         storm(there, 500, 30, seed=11)
 
 
+@pytest.mark.slow
 def test_two_routers_on_postgresql_share_forty_jobs_though_they_are_killed(tmp_path, postgres):
     with local(tmp_path, postgres.database("few")) as there:
         storm(there, 40, 5, seed=13, routers=2)

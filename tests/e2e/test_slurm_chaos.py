@@ -70,6 +70,7 @@ def power(cluster, how):
     cluster.kill_node("h200-0") if how == "down" else cluster.start_node("h200-0")
 
 
+@pytest.mark.slow
 def test_no_job_is_lost_or_run_twice_while_routers_are_killed_and_a_node_goes_down(tmp_path):
     outcome = wild(tmp_path, 40, 6, 7, drained, 300.0)
     assert outcome.problems == [] and outcome.kills >= 6 and outcome.states == {"succeeded": 40}, outcome.said[-3000:]

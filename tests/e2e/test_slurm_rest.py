@@ -110,6 +110,7 @@ def test_jobs_are_submitted_listed_and_their_ends_known(site):
     assert found[0].where.startswith("v5e-") and found[1].where.startswith("h200-")
 
 
+@pytest.mark.slow
 def test_a_gang_runs_on_each_node(site):
     backend, folder = site
     made = shared(backend, folder, 1, ["sh", "-c", "echo $SLURMD_NODENAME"], pool=GPU, chips=16)
@@ -118,6 +119,7 @@ def test_a_gang_runs_on_each_node(site):
     assert sorted((made.folder / "output").read_text().split()) == ["h200-0", "h200-1"]
 
 
+@pytest.mark.slow
 def test_capacity_falls_with_what_runs_and_cancelling_gives_it_back(site):
     backend, folder = site
     made = shared(backend, folder, 1, ["sleep", "60"], pool=GPU, chips=3)

@@ -11,11 +11,14 @@ import os
 import pkgutil
 import random
 import select
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import traceback
+from collections import defaultdict
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -41,12 +44,15 @@ class Zygote:
 
     def __init__(self):
         self.process, self.started_with = None, {}
+        self.cpu_seconds = 0.0  # of all commands, and of what they waited for
 
     def run(self, words, cwd, env, timeout):
         """The finished `chipwise WORDS`, or None if these variables take a process of their own."""
         if self.process is None:
             self.started_with = dict(os.environ)
-            self.process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.process = subprocess.Popen(
+                [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
             atexit.register(self.end)
         if any(
             name.startswith(AT_START) and self.started_with.get(name) != env.get(name)
@@ -61,15 +67,32 @@ class Zygote:
             if not select.select([self.process.stdout], [], [], timeout)[0]:
                 self.end()
                 raise subprocess.TimeoutExpired(words, timeout)
-            status = int(self.process.stdout.readline())
-            return subprocess.CompletedProcess(words, status, *(path.read_bytes().decode() for path in (out, err)))
+            status, seconds = self.process.stdout.readline().split()
+            self.cpu_seconds += float(seconds)
+            return subprocess.CompletedProcess(words, int(status), *(path.read_bytes().decode() for path in (out, err)))
 
     def end(self):
-        """End it, and what it runs."""
+        """End it, the command that it runs, and whatever that has started."""
         if self.process is not None:
-            self.process.kill()
+            for pid in (self.process.pid, *descendants(self.process.pid)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self.process.communicate()
             self.process = None
+
+
+def descendants(pid):
+    """The children of a process, and theirs."""
+    children = defaultdict(list)
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parent = entry.read_text().rpartition(")")[2].split()[1]
+            children[int(parent)].append(int(entry.parent.name))
+    out, queue = [], [pid]
+    while queue:
+        queue += (below := children[queue.pop()])
+        out += below
+    return out
 
 
 def load():
@@ -105,8 +128,9 @@ def serve():
         child = os.fork()
         if child == 0:
             os._exit(command(**json.loads(line)))
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+        _, status, usage = os.wait4(child, 0)
+        seconds = usage.ru_utime + usage.ru_stime
+        print(os.waitstatus_to_exitcode(status), seconds, file=answers, flush=True)
 
 
 def command(words, cwd, env, out, err):

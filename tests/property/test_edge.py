@@ -21,13 +21,15 @@ from chipwise.serving.edge_roofline import (
     lower_bound,
     roofline,
 )
+from lane import share
 
 CALIBRATION = load_edge_calibration()
 DEVICES = list(edge_devices().values())
 
 
 def points(device):
-    for model, precision, scenario in product(edge_models().values(), EDGE_PRECISIONS, SCENARIOS):
+    models = share(edge_models().values(), first=DEVICES.index(device))
+    for model, precision, scenario in product(models, EDGE_PRECISIONS, SCENARIOS):
         point = EdgePoint(device, model, precision, scenario)
         try:
             lower_bound(point)
@@ -36,6 +38,7 @@ def points(device):
         yield point
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
 def test_no_prediction_is_under_its_bound_and_intervals_hold_their_value(device):
     for point in points(device):
@@ -46,6 +49,7 @@ def test_no_prediction_is_under_its_bound_and_intervals_hold_their_value(device)
             assert 0 < joules.low <= joules.value <= joules.high, point.model.id
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.id)
 def test_more_operations_never_take_less_time_or_energy(device):
     for point in points(device):

@@ -17,6 +17,7 @@ from chipwise.serving.split import Split
 from chipwise.workload import load_serving, preset
 from chipwise.workload.presets import preset_names
 from chipwise.workload.serve import SERVE_PRECISIONS
+from lane import ALL, share
 
 CALIBRATION = load_calibration(bench=False)
 DECODERS = [name for name in preset_names() if preset(name).family == "decoder"]
@@ -54,10 +55,11 @@ def cases_within(replica) -> int:
     return 2 * (len(BATCHES) + 2)
 
 
+@pytest.mark.sampled
 def test_no_step_beats_bandwidth_and_peak_on_any_chip():
     chips = enumerate(serving_chips())
-    held = (cases_within(r) for i, chip in chips for r in replicas(chip, DECODERS[i % THIRD :: THIRD]))
-    assert sum(held) >= FEWEST
+    held = (cases_within(r) for i, chip in chips for r in replicas(chip, share(DECODERS[i % THIRD :: THIRD], first=i)))
+    assert sum(held) >= (FEWEST if ALL else FEWEST / 5)
 
 
 @pytest.mark.parametrize("chip", ["t4", "a100-80gb", "h100", "b200", "mi300x", "v5e", "v6e"])

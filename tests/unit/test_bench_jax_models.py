@@ -81,7 +81,10 @@ def test_parameters_are_those_counted(framework: JaxFramework, kind: str, sizes:
     assert count(held.get("weights", held)) == work_of(point).params
 
 
-@pytest.mark.parametrize("kind", ["train", "prefill", "vit_train", "resnet50_train"])
+@pytest.mark.parametrize(
+    "kind",
+    ["train", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("prefill", "vit_train", "resnet50_train"))],
+)
 def test_what_is_measured_is_what_is_compiled(framework: JaxFramework, kind: str) -> None:
     """The programs of bench are the reference programs: those of `compiled`, lowered for the same device."""
     from chipwise.bench.frameworks.jax_models import _mesh, inference_program, model_of, training_program
@@ -107,6 +110,7 @@ def test_what_is_measured_is_what_is_compiled(framework: JaxFramework, kind: str
         assert ours.lower().as_text() == theirs.lower().as_text()
 
 
+@pytest.mark.slow
 def test_a_vision_transformer_trains_and_infers(framework: JaxFramework) -> None:
     case = framework.build(model("vit_train", "fp32", **VIT))
     losses = [float(case.call(i)) for i in range(6)]  # type: ignore[arg-type]
@@ -117,6 +121,7 @@ def test_a_vision_transformer_trains_and_infers(framework: JaxFramework) -> None
     assert np.asarray(infer.call(0)).shape == (2, 1000)
 
 
+@pytest.mark.slow
 def test_a_residual_network_trains_and_infers(framework: JaxFramework, monkeypatch: pytest.MonkeyPatch) -> None:
     from chipwise.bench.frameworks import jax_models
 

@@ -236,6 +236,7 @@ def test_a_precision_of_few_points_leans_on_its_twin():
     assert found.tables["gemm/fp16"].points == 2 and np.mean(off(others, found, product_seconds)) < 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, models",
     [
@@ -264,6 +265,7 @@ def test_a_step_of_known_terms_and_a_known_host_is_found_again(of_kernels, kind,
     assert all(value >= 0 for value in fitted.coefficients.values())
 
 
+@pytest.mark.slow
 def test_decode_is_found_again_without_any_kernel():
     weights = {"weights": 1.5, "cache": 1.2, "padded": 2.0, "padded_layers": 30.0, "rows": 2.5, "layers": 80.0}
     models = ("small", "llama-1b", "llama-8b", "openllama-3b")
@@ -374,6 +376,7 @@ def alike(shipped, fresh, path=""):
     return [] if shipped == fresh else [path]
 
 
+@pytest.mark.slow
 def test_the_calibration_shipped_is_the_fit_of_the_files_shipped(request):
     folder = request.config.rootpath / "examples" / "bench"
     files = {path.name: read(path) for path in sorted(folder.glob("h200-*.json.gz"))}

@@ -13,7 +13,7 @@ from chipwise.catalog.calibration import load_calibration
 from chipwise.serving.residuals import PRIORS, fit, points
 from chipwise.validate.score import published
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.slow
 
 ROOT = published()[0].parents[1]
 

@@ -21,7 +21,7 @@ from chipwise.errors import Refusal
 from chipwise.route.policies import POLICIES
 from chipwise.route.simulate.gavel_trace import GavelTrace, read_gavel_trace
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from chipwise.compiled.worker.process import worker_environment
 from patience import PATIENCE_S
 
-CASES = Path(__file__).parent / "cases"
+CASES, PROGRAMS = (Path(__file__).parent / name for name in ("cases", "programs"))
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "programs"
 tpu = pytest.mark.compiler("tpu")
 cuda = pytest.mark.compiler("cuda")
@@ -66,15 +66,9 @@ def functions(tmp_path_factory):
     cases |= {
         "varying": case("jax_cases:varying", until="lower", data={"choices": {"width": 256}}),
         "no such choice": case("jax_cases:three_parts", until="load", data={"choices": {"width": 256}}),
-        "mesh from outside": case("jax_mlp.py:train", folder=EXAMPLES, until="lower", axes={"data": 4}),
-        "mlp": case("jax_mlp.py:train", folder=EXAMPLES),
+        "mesh from outside": case("narrow_mlp.py:train", folder=PROGRAMS, until="lower", axes={"data": 4}),
+        "mlp": case("narrow_mlp.py:train", folder=PROGRAMS),
         "pallas": case("jax_pallas:matmul", folder=EXAMPLES),
-        "dynamic": case("jax_dynamic:masked", folder=EXAMPLES),
-        "fixed": case("jax_dynamic:fixed", folder=EXAMPLES),
-        "over": case("jax_oom:over", folder=EXAMPLES, on="v5e:1"),
-        "under": case("jax_oom:under", folder=EXAMPLES, on="v5e:1"),
-        "donated": case("jax_oom:donated", folder=EXAMPLES, on="v5e:1"),
-        "float64": case("jax_float64:solve", folder=EXAMPLES),  # last: it changes JAX's default for the process
     }
     return answers(tmp_path_factory.mktemp("functions"), cases)
 
@@ -89,7 +83,7 @@ def test_what_a_function_may_return(functions, name):
 @tpu
 @pytest.mark.parametrize(("name", "told"), REFUSED.items())
 def test_a_mistake_is_named_with_what_is_accepted(functions, name, told):
-    assert functions[name]["error"] == "InputError", functions[name]
+    assert functions[name].get("input"), functions[name]
     assert told in functions[name]["message"]
     assert "\n" not in functions[name]["message"]
 
@@ -133,31 +127,13 @@ def test_a_choice_the_factory_does_not_take_is_refused(functions):
 def test_a_training_step_on_a_mesh_shares_its_weights_and_donates_them(functions):
     mlp = functions["mlp"]
     assert mlp["mesh"] == functions["mesh from outside"]["mesh"] == {"data": 4}
-    assert mlp["shards"][0] == [8192 // 4, 2048]
-    assert mlp["aliased"] == 2 * 2 * 2048 * 8192 * 4 / 4  # weights and momentum, fp32, a quarter each
+    assert mlp["shards"][0] == [512 // 4, 256]
+    assert mlp["aliased"] == 2 * 2 * 256 * 512 * 4 / 4  # weights and momentum, fp32, a quarter each
 
 
 @tpu
 def test_a_pallas_kernel_of_ones_own_compiles(functions):
     assert "tpu_custom_call" in functions["pallas"]["text"]
-
-
-@tpu
-def test_a_dynamic_shape_is_refused_by_the_tracer_and_its_fixed_twin_compiles(functions):
-    assert functions["dynamic"]["error"] == "NonConcreteBooleanIndexError"
-    assert "error" not in functions["fixed"]
-
-
-@tpu
-def test_one_per_cent_too_much_memory_is_refused_and_one_per_cent_less_fits(functions):
-    assert "exceeds available HBM (15.75G)" in functions["over"]["message"]
-    assert functions["under"]["arguments"] + functions["under"]["outputs"] < 15.75 * 2**30
-    assert "error" not in functions["donated"]
-
-
-@tpu
-def test_float64_keeps_its_width(functions):
-    assert functions["float64"]["arguments"] == (512 * 512 + 512 * 8) * 8
 
 
 @pytest.fixture(scope="module")
@@ -256,9 +232,6 @@ TORCH_REFUSED = {
 def modules(tmp_path_factory):
     cases = {name: case(f"torch_cases:{name}", "torch", until="load") for name in (*TORCH_REFUSED, "not_a_module")}
     cases |= {
-        "transformer": case("torch_transformer:forward", "torch", EXAMPLES),
-        "transformer training": case("torch_transformer:train_data_parallel", "torch", EXAMPLES),
-        "cnn": case("torch_cnn:forward", "torch", EXAMPLES, axes={"data": 4}),
         "cnn training": case("torch_cnn:train", "torch", EXAMPLES, until="lower"),
         "regions": case("torch_cases:regions", "torch"),
         "keywords": case("torch_cases:keywords", "torch"),
@@ -267,25 +240,44 @@ def modules(tmp_path_factory):
     return answers(tmp_path_factory.mktemp("modules"), cases)
 
 
+@pytest.fixture(scope="module")
+def large_modules(tmp_path_factory):
+    cases = {
+        "transformer": case("torch_transformer:forward", "torch", EXAMPLES),
+        "transformer training": case("torch_transformer:train_data_parallel", "torch", EXAMPLES),
+        "cnn": case("torch_cnn:forward", "torch", EXAMPLES, axes={"data": 4}),
+    }
+    return answers(tmp_path_factory.mktemp("large"), cases)
+
+
 @torch
-@pytest.mark.parametrize("name", ["transformer", "transformer training", "cnn", "cnn training", "regions", "keywords"])
+@pytest.mark.parametrize("name", ["cnn training", "regions", "keywords"])
 def test_pytorch_modules_compile_without_weights_in_memory(modules, name):
     assert "error" not in modules[name], modules[name]
     assert not any("took memory" in note for note in modules[name]["notes"])
 
 
 @torch
-def test_a_pytorch_training_step_donates_its_state_and_shards_it_as_asked(modules):
-    training = modules["transformer training"]
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["transformer", "transformer training", "cnn"])
+def test_large_pytorch_modules_compile_without_weights_in_memory(large_modules, name):
+    test_pytorch_modules_compile_without_weights_in_memory(large_modules, name)
+
+
+@torch
+@pytest.mark.slow
+def test_a_pytorch_training_step_donates_its_state_and_shards_it_as_asked(large_modules):
+    training = large_modules["transformer training"]
     assert (training["mesh"], training["donate"]) == ({"data": 4}, [0, 1, 2])
     assert training["aliased"] > 0.99 * training["outputs"]
     assert training["shards"][-1] == [2, 128]
 
 
 @torch
-def test_a_batch_is_split_over_the_first_axis_by_default(modules):
-    assert modules["cnn"]["shards"][-1] == [1, 3, 64, 64]
-    assert modules["cnn"]["notes"][0].startswith("batch split over data")
+@pytest.mark.slow
+def test_a_batch_is_split_over_the_first_axis_by_default(large_modules):
+    assert large_modules["cnn"]["shards"][-1] == [1, 3, 64, 64]
+    assert large_modules["cnn"]["notes"][0].startswith("batch split over data")
 
 
 @torch
@@ -315,7 +307,8 @@ def test_a_factory_without_a_module_is_refused(modules):
     assert "a torch.nn.Module" in modules["not_a_module"]["message"]
 
 
-@torch
+@pytest.mark.compiler("torch")
+@pytest.mark.slow
 def test_the_translation_agrees_with_pytorch_forward_and_backward():
     found = json.loads(python(CASES / "torch_agreement.py").splitlines()[-1])
     assert found["transformer"] < 1e-5
@@ -326,7 +319,7 @@ def test_the_translation_agrees_with_pytorch_forward_and_backward():
 
 @pytest.fixture(scope="module")
 def cards(tmp_path_factory):
-    mlp = case("jax_mlp:train", folder=EXAMPLES)
+    mlp = case("narrow_mlp:train", folder=PROGRAMS)
     names = ("t4", "a10g", "a100-80gb", "l4", "h100", "b200", "gb200", "b300", "rtx-pro-6000")
     cases = {name: mlp | {"on": f"{name}:1"} for name in names}
     cases |= {"h100:8": mlp | {"on": "h100:8"}, "v100": mlp | {"on": "v100:8"}}

@@ -22,35 +22,56 @@ from chipwise.errors import InputError, Refusal
 from chipwise.workload.presets import preset
 from patience import PATIENCE_S
 
-pytestmark = pytest.mark.compiler("tpu")
+jax = pytest.mark.compiler("export")  # JAX on CPU devices is enough
+tpu = pytest.mark.compiler("tpu")
+slow = pytest.mark.slow
 ROUNDING = 1e-4
+COUNTED = ("prefill", "windowed decode", "latent decode", "experts decode")  # beside those of every run
+# Checks of every run of the tests: a split step, experts, and what devices hold. The others are slow.
+FEW = ("decoder on data, fsdp and tensor axes", "experts evenly loaded", "state", "split state", "arguments")
+SPLIT_STEPS = (
+    "decoder with more tensor devices than key heads",
+    "learned positions and parallel blocks",
+    "latent attention and experts on expert and tensor axes",
+    "latent attention and experts on fsdp and expert axes",
+    "encoder on fsdp and tensor axes",
+    "ViT on data and tensor axes",
+    "ResNet with joined statistics",
+    "accumulated",
+    "recompute selective",
+    "recompute full",
+)
+
+
+class Numbers(dict):
+    """Results by check, a few or all in one process, which starts when the first of them is asked for."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.results = folder / "results.json"
+
+    def __missing__(self, check):
+        script, wanted = Path(__file__).parent / "cases" / "reference_numbers.py", FEW if check in FEW else ()
+        line = [sys.executable, str(script), str(self.results), *wanted]
+        done = subprocess.run(
+            line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        self.update(json.loads(self.results.read_text()))
+        return self[check]
 
 
 @pytest.fixture(scope="module")
 def numbers(tmp_path_factory):
-    results = tmp_path_factory.mktemp("numbers") / "results.json"
-    line = [sys.executable, str(Path(__file__).parent / "cases" / "reference_numbers.py"), str(results)]
-    done = subprocess.run(
-        line, env=worker_environment(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(results.read_text())
+    return Numbers(tmp_path_factory.mktemp("numbers"))
 
 
+@jax
 @pytest.mark.parametrize(
     "name",
     [
-        "decoder on data, fsdp and tensor axes",
-        "decoder with more tensor devices than key heads",
-        "learned positions and parallel blocks",
-        "latent attention and experts on expert and tensor axes",
-        "latent attention and experts on fsdp and expert axes",
-        "encoder on fsdp and tensor axes",
-        "ViT on data and tensor axes",
-        "ResNet with joined statistics",
-        "accumulated",
-        "recompute selective",
-        "recompute full",
+        FEW[0],
+        *(pytest.param(name, marks=slow) for name in SPLIT_STEPS),
     ],
 )
 def test_every_way_of_splitting_a_step_gives_the_loss_and_gradients_of_one_device(numbers, name):
@@ -60,6 +81,8 @@ def test_every_way_of_splitting_a_step_gives_the_loss_and_gradients_of_one_devic
     assert found["gradient"] < ROUNDING, found["where"]
 
 
+@slow
+@jax
 @pytest.mark.parametrize("name", ["decoder learns", "ResNet learns"])
 def test_the_loss_falls_when_a_batch_is_seen_again(numbers, name):
     losses = numbers[name]["losses"]
@@ -67,6 +90,8 @@ def test_the_loss_falls_when_a_batch_is_seen_again(numbers, name):
     assert losses[-1] < losses[0]
 
 
+@slow
+@jax
 @pytest.mark.parametrize(
     ("name", "slots"),
     [
@@ -84,23 +109,30 @@ def test_decoding_after_a_prompt_gives_the_logits_and_cache_of_the_longer_prompt
     assert found["slots"] == slots
 
 
+@slow
+@jax
 def test_weights_kept_as_int8_give_the_logits_of_the_same_weights_in_bf16(numbers):
     assert numbers["int8"]["logits"] < 0.02  # bf16 rounds the scaled weight once more or less
     assert numbers["int8"]["share"] < 0.65
 
 
+@jax
 def test_evenly_loaded_experts_match_naive_ones_and_drop_nothing(numbers):
     found = numbers["experts evenly loaded"]
     assert found["dropped on 1"] == found["dropped on 2"] == 0
     assert max(found["on 1"], found["on 2"], found["few"]) < ROUNDING
 
 
+@slow
+@jax
 def test_overloaded_experts_drop_just_the_rows_beyond_their_even_share(numbers):
     found = numbers["experts overloaded"]
     assert found["dropped on 1"] > 0
     assert max(found["on 1"], found["on 2"], found["few"]) < ROUNDING
 
 
+@slow
+@jax
 def test_a_resnet_step_does_the_work_of_its_op_table_and_keeps_its_shapes(numbers):
     found = numbers["ResNet FLOPs"]
     assert found["ratio"] == pytest.approx(1, abs=0.05)  # the table counts products with padding too
@@ -108,12 +140,17 @@ def test_a_resnet_step_does_the_work_of_its_op_table_and_keeps_its_shapes(number
     assert found["loss"] == []
 
 
-def test_weights_and_moments_of_every_known_model_are_what_its_parameter_count_says(numbers):
-    assert {"llama-3.1-8b", "mixtral-8x7b", "vit-b-16", "bert-base", "resnet-50"} <= numbers["state"].keys()
-    wrong = {name: ratio for name, ratio in numbers["state"].items() if abs(ratio - 1) > 0.001}
-    assert not wrong
+@jax
+def test_weights_and_moments_of_every_model_with_a_program_are_what_its_parameter_count_says(numbers):
+    ratios = numbers["state"]
+    assert "error" not in ratios, ratios["error"]
+    built = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    assert {"llama-3.1-8b", "mixtral-8x7b", "vit-b-16", "bert-base", "resnet-50"} <= built.keys()
+    assert {name: ratio for name, ratio in built.items() if abs(ratio - 1) > 0.001} == {}
+    assert len(built) > len(ratios) / 2  # the others, counted here, are refused
 
 
+@jax
 def test_a_device_holds_its_share_of_the_state(numbers):
     for ratio in numbers["split state"].values():
         assert ratio == pytest.approx(1, abs=0.01)  # norms and routers are whole on each
@@ -135,30 +172,37 @@ def _cases(names):
     }
 
 
+@tpu
 @pytest.mark.parametrize("name", QUICK)
 def test_reference_programs_compile_for_a_tpu(compiled, name):
     assert isinstance(compiled[name], Compiled), compiled[name]
 
 
-@pytest.mark.parametrize(
-    "name", ["dense", "prefill", "decode", "decode in int8", "windowed decode", "latent decode", "experts decode"]
-)
+@tpu
+@pytest.mark.parametrize("name", QUICK)
 def test_the_compiler_takes_the_arguments_we_count(compiled, numbers, name):
     assert compiled[name].memory["arguments"] == pytest.approx(numbers["arguments"][name], rel=0.01)
 
 
+@tpu
 @pytest.mark.parametrize("name", [name for name in QUICK if "decode" in name])
 def test_decoding_writes_its_cache_in_place(compiled, name):
     memory = compiled[name].memory
     assert memory["aliased"] > 0.98 * memory["outputs"]
 
 
-@pytest.mark.slow
-def test_the_other_reference_programs_compile_too(tmp_path):
-    rest = [name for name in (*TRAINED, *SERVED) if name not in QUICK]
-    found = compile_together(_cases(rest), tmp_path)
-    assert [name for name, each in found.items() if not isinstance(each, Compiled)] == []
-    assert found["offloaded"].memory["host_temporaries"] > 0
+@tpu
+@slow
+@pytest.mark.parametrize("name", [name for name in (*TRAINED, *SERVED) if name not in QUICK])
+def test_the_other_reference_programs_compile_too(tmp_path, numbers, name):
+    outcome = compile_together(_cases([name]), tmp_path)[name]
+    assert isinstance(outcome, Compiled), outcome
+    if name in COUNTED:
+        assert outcome.memory["arguments"] == pytest.approx(numbers["arguments"][name], rel=0.01)
+    if "decode" in name:
+        assert outcome.memory["aliased"] > 0.98 * outcome.memory["outputs"]
+    if name == "offloaded":
+        assert outcome.memory["host_temporaries"] > 0
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from chipwise.calibrate.tpu_rows import FILE, read_rows
 from chipwise.compiled.worker.process import worker_environment
 from patience import PATIENCE_S
 
+pytestmark = [pytest.mark.compiler("tpu"), pytest.mark.slow]
 
-@pytest.mark.compiler("tpu")
+
 @pytest.mark.parametrize("chip", ["v5e", "v7x"])
 def test_the_compiler_gives_cycles_for_a_product_and_the_next_run_goes_on(tmp_path, chip):
     path = tmp_path / FILE

@@ -1,0 +1,133 @@
+"""The lanes of the tests: which share of a sweep runs, which tests go to one process, and what each costs.
+
+`make test` has a share of every sweep and a quarter of Hypothesis' examples, which are the same on every machine;
+`make test-slow` has all of them, and the tests that take minutes. What is not marked slow has a limit of CPU seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
+
+ALL = os.environ.get("CHIPWISE_TESTS") == "all"  # set by `make test-slow`
+CPU_LIMIT_S = 60.0  # of a test and what it starts and waits for: a busy machine takes longer, but not more CPU
+SHARED_LIMIT_S = 120.0  # of what tests of a file share, made for the first of them
+SLOWEST = 25
+COST = "cpu_seconds"
+# Files whose tests share nothing that takes long to make: each test may run in another process. Of pages, each page.
+SPREAD = (
+    "tests/e2e/test_help_examples.py",
+    "tests/e2e/compiled/test_reference.py::test_the_other_reference_programs",
+    "tests/property/",
+)
+PAGES = "tests/e2e/test_docs.py"
+# What begins first, so that no long file is the tail of a run: compilers, services, then whatever starts processes
+ORDER = ("tests/e2e/compiled/", "tests/e2e/", "tests/property/", "tests/unit/test_bench", "tests/")
+
+
+def share(cases: Iterable[Any], of: int = 4, first: int = 0) -> list[Any]:
+    """Every `of`-th case in `make test`, all in `make test-slow`; for tests that are marked `sampled`.
+
+    >>> share(range(8), 4, 5) in ([1, 5], list(range(8)))
+    True
+    """
+    return list(cases) if ALL else list(cases)[first % of :: of]
+
+
+def fewer_examples(items: Iterable[pytest.Item]) -> None:
+    """A quarter of the examples of every property, but no fewer than five."""
+    for item in items:
+        if item.get_closest_marker("hypothesis") and not ALL:
+            function = getattr(item.obj, "__func__", item.obj)
+            own = function._hypothesis_internal_use_settings
+            few = min(own.max_examples, max(own.max_examples // 4, 5))
+            function._hypothesis_internal_use_settings = settings(own, max_examples=few)
+
+
+def scope(nodeid: str) -> str:
+    """The tests that run in one process, one after another."""
+    file, _, rest = nodeid.partition("::")
+    if nodeid.startswith(SPREAD):
+        return nodeid
+    return f"{file}::{rest.partition('[')[2].partition(':')[0]}" if file == PAGES else file
+
+
+class Scheduler(LoadScopeScheduling):
+    """Hands scopes to processes in the order of the tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope(nodeid)
+
+
+def place(item: pytest.Item) -> tuple[bool, int]:
+    """Where a test stands in the order of a run."""
+    service = item.get_closest_marker("service") is not None
+    return not service, next((n for n, start in enumerate(ORDER) if item.nodeid.startswith(start)), len(ORDER))
+
+
+def shard(items: Sequence[pytest.Item], part: str) -> set[str]:
+    """The scopes of a part, `2/3`: every third from the second on."""
+    number, of = map(int, part.split("/"))
+    if not 1 <= number <= of:
+        raise pytest.UsageError(f"SHARD={part}: expected a part such as 1/3")
+    return set(list(dict.fromkeys(scope(item.nodeid) for item in items))[number - 1 :: of])
+
+
+def cpu_seconds() -> float:
+    """CPU that this process, what it waited for and the commands that it ran have taken."""
+    ran = sys.modules.get("command")
+    return sum(os.times()[:4]) + (ran.ZYGOTE.cpu_seconds if ran else 0.0)
+
+
+def over_limit(shared: float, own: float) -> str:
+    """What of a test's CPU seconds is too much, or ""."""
+    for part, spent, limit in (
+        ("took", own, CPU_LIMIT_S),
+        ("is the first of a file to need what took", shared, SHARED_LIMIT_S),
+    ):
+        if spent > limit:
+            return f"{part} {spent:.0f} CPU seconds, over {limit:g}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a test took."""
+
+    test: str
+    seconds: float
+    cpu: float
+
+
+def costs(reports: Iterable[object]) -> list[Cost]:
+    """The cost of every test that ran, from its reports."""
+    seconds: dict[str, float] = defaultdict(float)
+    cpu: dict[str, float] = {}
+    for report in reports:
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid] += report.duration
+            cpu.update((report.nodeid, value) for name, value in report.user_properties if name == COST)
+    return [Cost(test, seconds[test], cpu[test]) for test in cpu]
+
+
+def table(rows: Sequence[Cost]) -> list[str]:
+    """The slowest tests and the sum of each folder, as lines."""
+    slowest = sorted(rows, key=lambda row: -row.seconds)[:SLOWEST]
+    lines = ["seconds      CPU  test", *(f"{row.seconds:7.1f}  {row.cpu:7.1f}  {row.test}" for row in slowest), ""]
+    folders: dict[str, list[Cost]] = defaultdict(list)
+    for row in rows:
+        folders["/".join(PurePosixPath(row.test.partition("::")[0]).parts[:2])].append(row)
+    lines += ["seconds      CPU    tests  folder"]
+    for folder, of_folder in sorted(folders.items(), key=lambda each: -sum(row.seconds for row in each[1])):
+        total, spent = sum(row.seconds for row in of_folder), sum(row.cpu for row in of_folder)
+        lines.append(f"{total:7.0f}  {spent:7.0f}  {len(of_folder):7,}  {folder}")
+    return lines
