@@ -120,6 +120,12 @@ def main(port: int, nodes: dict, scratch: str) -> None:
     from ray.cluster_utils import Cluster
 
     common = {"node_ip_address": HOST, "temp_dir": scratch, "object_store_memory": 80 * 2**20}
+    agents = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+
+    def ports():
+        """A raylet that has to learn the ports of its agents from them dies if they take over 15 s to start."""
+        return {name: free_port() for name in agents}
+
     cluster = Cluster(
         initialize_head=True,
         head_node_args={
@@ -127,6 +133,7 @@ def main(port: int, nodes: dict, scratch: str) -> None:
             "include_dashboard": False,
             "gcs_server_port": port,
             "ray_client_server_port": free_port(),
+            **ports(),
             **common,
         },
     )
@@ -134,7 +141,7 @@ def main(port: int, nodes: dict, scratch: str) -> None:
 
     def add(name):
         running[name] = cluster.add_node(
-            wait=False, num_cpus=2, **nodes[name], **{k: v for k, v in common.items() if k != "temp_dir"}
+            wait=False, num_cpus=2, **nodes[name], **ports(), **{k: v for k, v in common.items() if k != "temp_dir"}
         )
 
     for name in nodes:
