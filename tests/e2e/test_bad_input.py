@@ -10,6 +10,7 @@ import pytest
 from command import EXAMPLE, chipwise
 
 from chipwise.cli import main
+from patience import PATIENCE_S
 
 SMALL_RUN = ("llama-3.1-8b", "--tokens", "1B", "--batch", "64", "--sequence", "4096")
 SMALL_SERVICE = ("llama-3.1-8b", "--rate", "5", "--input-len", "100", "--output-len", "30")
@@ -223,7 +224,7 @@ def test_a_closed_pipe_is_silent():
         running.stdout.readline()
         running.stdout.close()
         said = running.stderr.read()
-        assert running.wait(60) in (0, 141) and said == ""  # 0 where the pipe took everything before it closed
+        assert running.wait(PATIENCE_S) in (0, 141) and said == ""  # 0 where the pipe took everything before it closed
 
 
 def test_a_write_to_a_closed_pipe_ends_with_141(monkeypatch, capsys):

@@ -1,6 +1,8 @@
 """The bench file: what is written is read back, whatever is wrong with it is one line naming the field."""
 
+import gzip
 import json
+import sys
 
 import pytest
 from bench_files import EVERYTHING, bench_file
@@ -67,6 +69,9 @@ def test_the_first_spelling_of_utilization_is_read(kept):
         (lambda d: d["points"][0].pop("m"), "points[0]: gemm needs the size m"),
         (lambda d: d["points"][0]["seconds"].update(median=-1), "points[0].seconds.median"),
         (lambda d: d["points"][0]["seconds"].update(median=float("nan")), "points[0].seconds.median"),
+        (lambda d: d.update(elapsed_s=float("inf")), "elapsed_s: a finite number"),
+        (lambda d: d["environment"].update(cores=float("inf")), "environment.cores"),
+        (lambda d: d["telemetry"]["settings"].update(power_w=float("nan")), "telemetry.settings.power_w"),
         (lambda d: d["points"][0].update(kind="dance"), "points[0].kind"),
         (lambda d: d["points"][0].update(status="great"), "points[0].status"),
         (lambda d: d["points"][0].pop("seconds"), "seconds are missing"),
@@ -93,6 +98,17 @@ def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "other").write_bytes(content)
     with pytest.raises(BrokenFile):
         read(tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", ["endless.json", "endless.json.gz"])
+def test_what_never_ends_is_read_no_further_than_a_bench_file_may_be(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(sys.modules[read.__module__], "MOST_BYTES", 2**20)  # `chipwise.bench` is the verb
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(bytes(2**20 + 1)))
+    else:
+        (tmp_path / name).symlink_to("/dev/zero")  # says that it holds 0 bytes
+    with pytest.raises(BrokenFile, match="at most 1 MiB"):
+        read(tmp_path / name)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

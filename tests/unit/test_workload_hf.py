@@ -155,6 +155,10 @@ def test_what_cannot_be_described_is_refused():
         model_from_config({**KNOWN["opt-1.3b"][0], "word_embed_proj_dim": 512})
     with pytest.raises(InputError, match="mlp_only_layers"):
         model_from_config({**QWEN_MOE, "mlp_only_layers": [3, 7]})
+    with pytest.raises(InputError, match="mlp_only_layers: 2147483648 is not accepted"):
+        model_from_config({**QWEN_MOE, "mlp_only_layers": 2147483648})
+    with pytest.raises(InputError, match=r"model_type: \[\] is not accepted"):
+        model_from_config({"model_type": [], "text_config": {"hidden_size": 8}})
     with pytest.raises(InputError, match=r"a divisor of heads\(32\)"):
         model_from_config({**KNOWN["llama-3.1-8b"][0], "num_key_value_heads": 7})
 

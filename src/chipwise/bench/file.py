@@ -194,8 +194,6 @@ def read(path: Path) -> BenchFile:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise BrokenFile(FIELD, str(path), f"at most {MOST_BYTES // 2**20} MiB")
         raw = json.loads(_text(path))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}"
@@ -209,11 +207,14 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    """What a file holds; one that ends in .gz is unpacked, up to the size that a bench file may have."""
-    if path.suffix != ".gz":
-        return path.read_text(encoding="utf-8")
-    with gzip.open(path) as packed:
-        return packed.read(MOST_BYTES).decode("utf-8")
+    """What a file holds; one that ends in .gz is unpacked. Never more than a bench file may have: devices and pipes
+    say that they hold nothing and never end.
+    """
+    with path.open("rb") if path.suffix != ".gz" else gzip.open(path) as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise BrokenFile(FIELD, str(path), f"at most {MOST_BYTES // 2**20} MiB")
+    return data.decode("utf-8")
 
 
 def write(file: BenchFile, path: Path) -> None:

@@ -12,6 +12,7 @@ from chipwise.bench.session import BenchPlan, Event, Tell
 from chipwise.bench.show import name, rate
 from chipwise.present.blocks import ASCII
 from chipwise.present.progress import progress
+from chipwise.present.safe import safe
 from chipwise.units import format_seconds
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def line(measurement: Measurement) -> str:
 def print_line(words: str) -> None:
     """A line on stderr; a reader of it that went away doesn't end the run."""
     try:
-        sys.stderr.write(words.translate(ASCII) + "\n")
+        sys.stderr.write(safe(words).translate(ASCII) + "\n")
         sys.stderr.flush()
     except OSError:
         pass

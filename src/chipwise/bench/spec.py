@@ -16,9 +16,9 @@ Status = Literal["ok", "unstable", "oom", "failed", "unsupported"]
 
 
 class _Part(BaseModel):
-    """Later versions of chipwise may add keys; they are read over."""
+    """Later versions of chipwise may add keys; they are read over. What is not finite could not be written again."""
 
-    model_config = ConfigDict(extra="ignore", strict=False)
+    model_config = ConfigDict(extra="ignore", strict=False, allow_inf_nan=False)
 
 
 class SecondsSpec(_Part):

@@ -29,7 +29,7 @@ def read(path: Path) -> Mapping[str, Any]:
     """One file, refused with the reason where it is none of ours."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         accepted = f"a JSON file written by `chipwise calibrate bench` ({error})"
         raise BrokenFile("calibration", str(path), accepted) from None
     schema = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__

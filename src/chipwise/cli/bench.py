@@ -129,16 +129,18 @@ def _measure(plan: BenchPlan, output: str, out: Path | None) -> None:
     from chipwise import api
     from chipwise.bench.file import text
     from chipwise.bench.progress import showing
+    from chipwise.io.printable import json_escaped
     from chipwise.present.output import emit, write
+    from chipwise.present.safe import safe
 
     with showing(plan, out) as tell:
         run = api.bench(plan, out=out, progress=tell)
     if output == "json":
-        write(text(run.file), None)  # one line a point, as the file has it
+        write(json_escaped(text(run.file)), None)  # one line a point, as the file has it
     else:
         emit(run.blocks())
     if run.kept is not None:
-        typer.echo(f"kept in {run.kept}", err=True)
+        typer.echo(f"kept in {safe(str(run.kept))}", err=True)
     if run.interrupted:
         raise KeyboardInterrupt
     if not run.usable:

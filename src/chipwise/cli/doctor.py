@@ -37,11 +37,12 @@ def doctor(
     """
     from chipwise.compiled.doctor import diagnose
     from chipwise.present.output import show
+    from chipwise.present.safe import safe
 
     diagnosis = diagnose(require)
     show(diagnosis, output, out)
     for state in diagnosis.impossible:
-        typer.echo(f"chipwise: not required here: {state.error()}", err=True)
+        typer.echo(f"chipwise: not required here: {safe(str(state.error()))}", err=True)
     if diagnosis.lacking:
         names = ", ".join(state.toolchain.id for state in diagnosis.lacking)
         typer.echo(f"chipwise: required but not usable: {names}", err=True)

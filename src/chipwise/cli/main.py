@@ -18,6 +18,7 @@ import typer
 from chipwise.cli.verbs import Verbs
 from chipwise.errors import ChipwiseError
 from chipwise.present.output import PipeClosed
+from chipwise.present.safe import safe
 from chipwise.present.width import WIDTH
 from chipwise.version import __version__
 
@@ -108,7 +109,7 @@ def _path(error: Exception) -> str:
 
 
 def _fail(message: str, status: int) -> int:
-    line = " ".join(message.split())
+    line = safe(" ".join(message.split()))  # names and paths in it are anybody's
     try:
         sys.stderr.write(f"chipwise: {line}\n")
         sys.stderr.flush()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from chipwise.errors import BrokenFile, UnknownName
 from chipwise.io.files import read_text
+from chipwise.io.printable import csv_text
 
 MAX_CHIPS = 1_000_000  # of one line: more is another unit or a slip
 
@@ -24,7 +25,7 @@ class Line:
     cells: Mapping[str, str]
 
     def __getitem__(self, column: str) -> str:
-        return self.cells.get(column, "").strip()
+        return csv_text(self.cells.get(column, "").strip())
 
     def where(self, column: str) -> str:
         """How a message begins.

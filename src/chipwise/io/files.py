@@ -59,7 +59,8 @@ def read_json(path: Path) -> dict[str, Any]:
 def parse_yaml(
     text: str, name: str = "text", most: int = MAX_NODES, such: str = "`model: llama-3.1-8b`"
 ) -> dict[str, Any]:
-    """A YAML mapping; duplicate keys, aliases and YAML 1.1 surprises (yes, 010, 1:30) are not read as data.
+    """A YAML mapping; duplicate keys, aliases, explicit tags and YAML 1.1 surprises (yes, 010, 1:30) are not read as
+    data.
 
     `most` entries are read, and no more. `such` is a key that the file may have, for who gave something else.
 
@@ -101,6 +102,8 @@ def _loader(name: str, most: int) -> Any:
             line = event.start_mark.line + 1
             if isinstance(event, yaml.AliasEvent):
                 raise BrokenFile(f"{name} line {line}", f"*{event.anchor}", "a file without YAML aliases")
+            if event.tag is not None:  # a tag picks a constructor, and constructors trust what they are given
+                raise BrokenFile(f"{name} line {line}", f"the tag {event.tag}", "values without YAML tags")
             self.nodes += 1
             if self.nodes > most:
                 raise BrokenFile(f"{name} line {line}", "so many entries", f"at most {most:,}")

@@ -4,11 +4,16 @@
 `jit_helper` is called by other compiled functions; `jit_inline` becomes a part of its caller, for those that would pass
 too much at each call. `jit_cached_alloc` is a `jit_cached` that allocates arrays. No fastmath anywhere: equal input
 gives equal bits.
+
+What is kept are pickles: whoever can write them runs code. A folder is used only where it and all in it are the user's
+own.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -18,6 +23,9 @@ from numba import njit
 from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 from numba.core.options import DefaultOptions
+
+from chipwise.io.owner import others_can_write
+from chipwise.io.printable import printable
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -54,8 +62,19 @@ def _kept(function: F, how: dict[str, Any]) -> F:
     except RuntimeError:  # neither folder can be written
         return cast(F, njit(**how)(function))
     file = made._cache._cache_file
+    if problem := others_can_write(Path(file._cache_path)):
+        _say_once(problem)
+        return cast(F, njit(**how)(function))
     made._cache._cache_file = _File(file._cache_path, file._index_name.removesuffix(".nbi"), made)
     return cast(F, made)
+
+
+@cache
+def _say_once(problem: str) -> None:
+    own = "NUMBA_CACHE_DIR names one of your own"
+    sys.stderr.write(
+        printable(f"chipwise: compiled code is not kept, and compiled again by each command: {problem}; {own}") + "\n"
+    )
 
 
 class _File(IndexDataCacheFile):

@@ -12,6 +12,7 @@ from typing import Any
 
 from chipwise.errors import InputError
 from chipwise.io.atomic import atomic_write
+from chipwise.io.printable import csv_cell, json_escaped, printable_lines
 from chipwise.present.blocks import Block
 from chipwise.present.result import Result
 from chipwise.present.text import plain
@@ -64,23 +65,26 @@ def emit(blocks: Sequence[Block], out: Path | None = None) -> None:
 
 def emit_json(value: Any, out: Path | None = None) -> None:
     """Print a JSON document, or write it to a file."""
-    write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", out)
+    write(json_escaped(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n", out)
 
 
 def emit_csv(rows: Sequence[Mapping[str, Any]], out: Path | None = None, field: str = "out") -> None:
-    """Print rows as CSV with a header, or write them to the file that the option `field` names."""
+    """Print rows as CSV with a header, or write them to the file that the option `field` names.
+
+    Names in them are anybody's: a cell that a spreadsheet would compute is marked as text.
+    """
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in rows)
     write(buffer.getvalue(), out, field)
 
 
 def write(text: str, out: Path | None, field: str = "out") -> None:
-    """Text to stdout, or to a file that is whole or absent."""
+    """Text to stdout, or to a file that is whole or absent; a terminal is shown nothing that it might obey."""
     if out is None:
         try:
-            sys.stdout.write(text)
+            sys.stdout.write(printable_lines(text) if sys.stdout.isatty() else text)
             sys.stdout.flush()
         except BrokenPipeError:
             raise PipeClosed from None

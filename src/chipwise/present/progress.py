@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from chipwise.present.blocks import ASCII
+from chipwise.present.safe import safe
 
 AFTER_S = 2.0
 
@@ -28,6 +29,7 @@ class Progress:
         """Show a line in place of the last."""
         if not self.shown or time.monotonic() - self.start < AFTER_S:
             return
+        line = safe(line)
         sys.stderr.write("\r" + line.ljust(self.width))
         sys.stderr.flush()
         self.width = len(line)
@@ -96,14 +98,25 @@ def target_stages(verb: str) -> Iterator[Callable[[str, str, float], None]]:
 
 
 @contextmanager
-def waiting(words: str) -> Iterator[None]:
-    """A line for work that can't say how far it is, such as compiling: shown after two seconds, gone when it ends."""
-    line = Progress("")
-    timer = threading.Timer(AFTER_S + 0.1, line.say, [words])
-    timer.daemon = True
-    timer.start()
+def waiting(words: str, every_s: float = 0.0) -> Iterator[None]:
+    """A line for work that can't say how far it is, such as compiling: shown after two seconds, gone when it ends.
+
+    `every_s`: where nobody watches, a line so often instead, for the log of a service.
+    """
+    line, done, start = Progress(""), threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        if not done.wait(AFTER_S + 0.1):
+            line.say(words)
+        while every_s and not line.shown and not done.wait(every_s):
+            sys.stderr.write(safe(f"{words} ({time.monotonic() - start:.0f} s so far)") + "\n")
+            sys.stderr.flush()
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
     try:
         yield
     finally:
-        timer.cancel()
+        done.set()
+        teller.join()
         line.clear()

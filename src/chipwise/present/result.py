@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import padded
 from chipwise.present.data import flatten, to_data
+from chipwise.present.safe import safe
 
 SCHEMA = 1
 LONGEST_REPR = 100  # characters: a line of a terminal
@@ -61,8 +62,7 @@ class Result:
         return f"{rows:,} row{'' if rows == 1 else 's'}"
 
     def __repr__(self) -> str:
-        line = " ".join(self.headline().split())
-        return f"<{type(self).__name__}: {line if len(line) <= LONGEST_REPR else line[: LONGEST_REPR - 3] + '...'}>"
+        return f"<{type(self).__name__}: {safe(' '.join(self.headline().split()), LONGEST_REPR)}>"
 
     def __str__(self) -> str:
         from chipwise.present.text import document

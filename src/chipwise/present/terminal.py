@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from chipwise.present.blocks import ASCII, Block, Table
+from chipwise.present.safe import safe
 
 STYLES = {"bold": "1", "dim": "2", "bold green": "1;32", "yellow": "33"}  # SGR codes, ECMA-48
 GAP = 2  # between columns
@@ -35,8 +36,8 @@ class Terminal:
         return cls(stream, shutil.get_terminal_size().columns, color, not unicode)
 
     def line(self, text: str, style: str = "") -> None:
-        """Print a line."""
-        text = text.translate(ASCII) if self.ascii else text
+        """Print a line, whatever is in it."""
+        text = safe(text).translate(ASCII) if self.ascii else safe(text)
         self.stream.write(f"\x1b[{STYLES[style]}m{text}\x1b[0m\n" if self.color and style and text else f"{text}\n")
 
 
@@ -50,14 +51,14 @@ def draw(blocks: Sequence[Block], terminal: Terminal) -> None:
 
 def styled(block: Block, width: int) -> Iterator[tuple[str, str]]:
     """Lines of a block with their styles."""
-    heading = block.title if isinstance(block, Table) else block.words if block.heading else ""
+    heading = safe(block.title if isinstance(block, Table) else block.words if block.heading else "")
     if heading:
         yield "", ""
         yield from ((line, "bold") for line in wrap(heading, width))
     if isinstance(block, Table):
         yield from _table(block, width)
     elif not block.heading:
-        yield from ((line, "") for line in wrap(block.words, width))
+        yield from ((line, "") for line in wrap(safe(block.words), width))
 
 
 def wrap(words: str, width: int) -> list[str]:
@@ -87,7 +88,7 @@ def _pieces(words: str, room: int) -> Iterator[tuple[str, str]]:
 
 
 def _table(t: Table, width: int) -> Iterator[tuple[str, str]]:
-    rows = [dict(zip(t.headers, map(str, row), strict=True)) for row in t.rows]
+    rows = [dict(zip(t.headers, (safe(str(cell)) for cell in row), strict=True)) for row in t.rows]
     widths = {h: max([0 if t.bare else len(h), *(len(row[h]) for row in rows)]) for h in t.headers}
     shown, below = _columns(t, widths, width)
     last = shown[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipwise.present.blocks import ASCII, Block, Text
+from chipwise.present.safe import safe
 
 
 def document(blocks: Sequence[Block]) -> str:
@@ -23,9 +24,10 @@ def plain(block: Block) -> str:
     v5e    16
     """
     if isinstance(block, Text):
-        return (f"\n{block.words}" if block.heading else block.words).translate(ASCII)
+        words = safe(block.words).translate(ASCII)
+        return f"\n{words}" if block.heading else words
     rows = block.rows if block.bare else [block.headers, *block.rows]
-    cells = [[str(c).translate(ASCII) for c in row] for row in rows]
+    cells = [[safe(str(c)).translate(ASCII) for c in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(block.headers))]
     if not block.bare:
         cells.insert(1, ["-" * width for width in widths])
@@ -37,7 +39,7 @@ def plain(block: Block) -> str:
                 cell.ljust(width) if header in block.left else cell.rjust(width) for cell, width, header in pairs
             ).rstrip()
         )
-    title = [f"\n{block.title}".translate(ASCII)] if block.title else []
+    title = ["\n" + safe(block.title).translate(ASCII)] if block.title else []
     return "\n".join(title + lines)
 
 

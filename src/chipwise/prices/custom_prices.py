@@ -23,6 +23,7 @@ from chipwise.catalog.joined import Joined, joined
 from chipwise.catalog.offers import ANY
 from chipwise.errors import BrokenFile, UnknownName
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
+from chipwise.io.printable import csv_cell
 from chipwise.prices.book import PriceBook
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
 
@@ -118,7 +119,8 @@ def custom_prices_csv(rows: Sequence[CustomPriceRow]) -> str:
     writer.writerow(COLUMNS)
     for r in rows:
         prices = ["" if usd is None else f"{usd:.10g}" for usd in r.prices]
-        writer.writerow([r.chip_id, r.cloud, r.region, r.instance, f"{r.chips:g}", *prices, r.date, r.source, r.note])
+        cells = [r.chip_id, r.cloud, r.region, r.instance, f"{r.chips:g}", *prices, r.date, r.source, r.note]
+        writer.writerow(map(csv_cell, cells))
     return buffer.getvalue()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -102,7 +103,7 @@ def _lines(path: Path) -> Iterator[Line]:
         raise NoSuchFile("file", str(path)) from None
     except UnicodeDecodeError as error:
         raise BrokenFile("file", str(path), f"UTF-8 text (byte {error.start} is not)") from None
-    except (OSError, EOFError, ValueError) as error:  # not gzip, cut short, a folder, a NUL in the path
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # not gzip, damaged, a folder, a NUL
         reason = getattr(error, "strerror", None) or str(error)
         raise BrokenFile("file", str(path), f"a readable file ({reason})") from None
 

@@ -12,6 +12,7 @@ from chipwise.catalog.offers import offer_from_row
 from chipwise.errors import BrokenFile
 from chipwise.io.files import read_text
 from chipwise.io.paths import data_folder
+from chipwise.io.printable import csv_cell, csv_text
 
 FIELDS = (
     "chip",
@@ -47,8 +48,9 @@ def read_stored() -> tuple[Offer, ...]:
         return ()
     rows = csv.DictReader(read_text(path, MAX_BYTES).splitlines())
     try:
-        return tuple(offer_from_row(row) for row in rows if row["chip"] in load().chips)
-    except (KeyError, TypeError, ValueError) as error:
+        cells = ({name: csv_text(cell) for name, cell in row.items()} for row in rows)
+        return tuple(offer_from_row(row) for row in cells if row["chip"] in load().chips)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BrokenFile(
             "file", str(path), f"a list that `chipwise prices update` wrote ({error}); update again, or delete it"
         ) from None
@@ -65,7 +67,7 @@ def stored_text(offers: Iterable[Offer]) -> str:
             for usd in (o.ondemand_usd_per_chip_hour, o.spot_usd_per_chip_hour)
         ]
         head = [o.chip_id, o.cloud, o.region, o.instance, f"{o.chips:g}"]
-        writer.writerow([*head, *prices, o.date, o.spot_date, o.source, o.note])
+        writer.writerow(map(csv_cell, [*head, *prices, o.date, o.spot_date, o.source, o.note]))
     return buffer.getvalue()
 
 

@@ -17,35 +17,133 @@ KEY = "secrets"  # of a pool's address: names of variables by commas
 BEGINNINGS = ("SLURM_", "SBATCH_", "CHIPWISE_", "LD_")
 RESERVED = frozenset({"PATH", "IFS", "ENV", "BASH_ENV"})
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Words of a variable's name that mean its value is a secret; PATH and FILE at the end mean it only says where one lies
+# Words of a variable's name that mean its value is a secret
 WORDS = frozenset(
-    {
+    [
         "PASSWORD",
         "PASSWD",
-        "PGPASSWORD",
         "PASSPHRASE",
+        "PGPASSWORD",
+        "SSHPASS",
         "SECRET",
         "SECRETS",
         "TOKEN",
         "CREDENTIAL",
         "CREDENTIALS",
         "APIKEY",
-    }
+        "SECRETKEY",
+        "ACCESSKEY",
+        "PRIVATEKEY",
+        "AUTHTOKEN",
+        "ACCESSTOKEN",
+        "AUTHKEY",
+        "JWT",
+        "CONNSTR",
+    ]
 )
-KEYS = frozenset({"API", "ACCESS", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "SSH", "ACCOUNT", "SERVICE"})  # ..._KEY
-WHERE = frozenset({"PATH", "FILE", "DIR", "FOLDER", "NAME", "URL", "ID"})
+# the same after another word
+LAST = frozenset({"KEY", "PASS", "PWD", "PAT", "DSN", "AUTHORIZATION", "COOKIE", "BEARER"})
+ENDS = (("CONNECTION", "STRING"), ("CONN", "STR"), ("CONN", "STRING"), ("REDISCLI", "AUTH"))
+# At the end: it says where a secret lies, or how many there are
+WHERE = frozenset(
+    [
+        "PATH",
+        "FILE",
+        "DIR",
+        "FOLDER",
+        "NAME",
+        "URL",
+        "ID",
+        "COUNT",
+        "BUDGET",
+        "LIMIT",
+        "LENGTH",
+        "SIZE",
+        "TTL",
+        "TIMEOUT",
+        "EXPIRY",
+        "TYPE",
+        "DIM",
+        "RATE",
+        "HOST",
+        "PORT",
+    ]
+)
+KEYS = frozenset({"API", "ACCESS", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "SSH", "ACCOUNT", "SERVICE"})
+# Before KEY or TOKEN: keys of tables and of data sets, and words of tokenizers' vocabularies
+PLAIN_KEYS = frozenset(
+    [
+        "PUBLIC",
+        "PRIMARY",
+        "FOREIGN",
+        "SORT",
+        "PARTITION",
+        "CACHE",
+        "INDEX",
+        "JOIN",
+        "GROUP",
+        "LABEL",
+        "INPUT",
+        "OUTPUT",
+        "IMAGE",
+        "TEXT",
+        "DATASET",
+        "PROMPT",
+        "COLUMN",
+        "METRIC",
+        "FEATURE",
+        "ROW",
+        "HASH",
+        "SHARD",
+        "ROUTING",
+        "HOT",
+        "ON",
+        "BY",
+    ]
+)
+PLAIN_TOKENS = frozenset(
+    [
+        "PAD",
+        "EOS",
+        "BOS",
+        "UNK",
+        "MASK",
+        "SEP",
+        "CLS",
+        "SPECIAL",
+        "START",
+        "END",
+        "STOP",
+        "IMAGE",
+        "AUDIO",
+        "VIDEO",
+        "PER",
+        "MAX",
+        "MIN",
+        "NEW",
+        "THINK",
+        "EOT",
+    ]
+)
 
 
 def named_secret(name: str) -> bool:
     """Whether a variable's name says that its value is a secret.
 
-    >>> [named_secret(name) for name in ("HF_TOKEN", "TOKENIZERS_PARALLELISM", "AWS_SECRET_ACCESS_KEY", "KEY_FILE")]
-    [True, False, True, False]
+    >>> [named_secret(name) for name in ("HF_TOKEN", "TOKENIZERS_PARALLELISM", "WANDB_KEY", "KEY_FILE", "EOS_TOKEN")]
+    [True, False, True, False, False]
     """
-    words = re.split(r"[^A-Z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
-    if words[-1] in WHERE or name == "GOOGLE_APPLICATION_CREDENTIALS":  # that one holds a path
+    words = re.split(r"[^A-Z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper().strip("_"))
+    if words[-1] in WHERE or words == ["GOOGLE", "APPLICATION", "CREDENTIALS"]:  # that one holds a path
         return False
-    return bool(WORDS & set(words)) or any(word == "KEY" and words[i - 1] in KEYS for i, word in enumerate(words) if i)
+    while len(words) > 1 and words[-1].isdigit():  # API_KEY_2
+        words.pop()
+    after = {word: words[i - 1] if i else "" for i, word in enumerate(words)}
+    if after.get("KEY") in PLAIN_KEYS or after.get("TOKEN") in PLAIN_TOKENS:
+        return False
+    if bool(WORDS & set(words)) or tuple(words[-2:]) in ENDS or after.get("KEY") in KEYS:
+        return True
+    return len(words) > 1 and words[-1] in LAST
 
 
 def reserved(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite, nan
 
 from chipwise.catalog.edge import find_device
 from chipwise.catalog.edge_models import EdgeModel, default_activations, default_steps, find_edge_model, is_edge_model
@@ -79,9 +80,12 @@ def _number(row: Mapping[str, str], key: str, default: float = 0.0) -> float:
     if not text:
         return default
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise InputError(key, text, "a number") from None
+        number = nan
+    if not isfinite(number):
+        raise InputError(key, text, "a number")
+    return number
 
 
 def _round(row: Mapping[str, str]) -> str:

@@ -32,7 +32,7 @@ def model_from_config(config: Mapping[str, Any], name: str = "", where: str = "c
     """
     kind, stored = config.get("model_type"), native_precision(config, where)
     nested = config.get("text_config")
-    if isinstance(nested, Mapping) and (kind not in _READERS or kind == "gemma3"):
+    if isinstance(nested, Mapping) and (not isinstance(kind, str) or kind not in _READERS or kind == "gemma3"):
         # A vision-language wrapper: the text model is inside, the vision tower is not described.
         inner = dict(nested)
         inner.setdefault("model_type", kind)
@@ -171,7 +171,7 @@ def _qwen3(c: _Config) -> Fields:
 
 def _qwen3_moe(c: _Config) -> Fields:
     dense = c.config.get("mlp_only_layers") or []
-    if dense != list(range(len(dense))):
+    if not isinstance(dense, list) or dense != list(range(len(dense))):
         raise c.refuse("mlp_only_layers", "the leading layers only")
     experts = {
         "count": c.number("num_experts"),
