@@ -11,7 +11,7 @@ PARALLEL := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1
 FAST := tests/unit tests/integrity tests/golden src
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
-.PHONY: help demo test test-fast test-slow test-changed fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs site notebook picture clean
+.PHONY: help demo test test-fast test-slow test-changed fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs chaos site notebook picture clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
@@ -73,6 +73,8 @@ benchmarks: $(VENV)/installed-peers ## Print CPU times, layouts timed and reques
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/router.py
+	$(BIN)/python benchmarks/router_scale.py
+	$(BIN)/python benchmarks/router_submit.py
 	$(BIN)/python -m benchmarks.gavel
 	$(BIN)/python benchmarks/loop.py 3
 	$(BIN)/python benchmarks/estimates.py
@@ -82,6 +84,9 @@ golden: $(VENV)/installed-dev ## Write the golden files again; read the differen
 
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
 	$(BIN)/python scripts/refresh_docs.py
+
+chaos: $(VENV)/installed-dev packages ## Kill, silence, fill and set back all that jobs depend on, in three places, and print what came of it (root; an hour)
+	PYTHONPATH=src:tests:tests/e2e $(BIN)/python tests/e2e/storm.py
 
 site: $(VENV)/installed-dev ## Build the pages as a site, in site/
 	$(BIN)/python -m mkdocs build --strict --quiet

@@ -25,14 +25,24 @@ POOLS = [Pool("near", "local", "cpu", "cpu", 2), Pool("far", "local", "cpu", "cp
 POINTS = [
     *(
         ("ledger", name, 1)
-        for name in ("heartbeat", "take", "decide", "mark_submitted", "observe", "end", "backend_health")
+        for name in (
+            "heartbeat",
+            "take",
+            "decide",
+            "record_digests",
+            "mark_submitted",
+            "observe",
+            "end",
+            "backend_health",
+        )
     ),
     ("ledger", "mark_submitted", 2),
     ("ledger", "end", 2),
     ("ledger", "decide", 2),
-    *(("backend", name, 1) for name in ("submit", "list", "capacity")),
-    ("backend", "submit", 3),
+    *(("backend", name, 1) for name in ("submit_all", "list", "capacity")),
+    ("backend", "submit_all", 2),
     ("module", "write_launch", 1),
+    ("module", "write_launch", 2),
     ("module", "revoke_claim", 1),
 ]
 
@@ -119,7 +129,7 @@ def tried(folder, point, when):
     status = forked(lambda: run(router(folder, url, point, when), 0.05, until_idle=True))
     healthy = forked(lambda: finish(folder, url))
     with open_ledger(url) as ledger:
-        ran = {seen.attempt for seen in LocalBackend(folder / "state" / ledger.uid).list()}
+        ran = chaos.known_to(LocalBackend(folder / "state" / ledger.uid))
         outcome = chaos._judged(ledger, ids, folder / "logs", 0.0, 1, "", lambda: ran)
         problems = outcome.problems + [
             f"{each} is {ledger.job(each).state}"

@@ -183,6 +183,34 @@ class SlurmCluster:
         daemon.wait()
         self._kill_steps(name)
 
+    def restart(self, name):
+        """Kill a daemon alone and start it again: what it has started goes on."""
+        daemon = self.daemons.pop(name)
+        daemon.kill()
+        daemon.wait()
+        self._daemon(name, ["slurmctld", "-D"] if name == "slurmctld" else ["slurmd", "-D", "-N", name])
+
+    def forget_jobs(self):
+        """Kill all daemons before the controller has saved its jobs, and start it again, not yet those of nodes.
+
+        Those would kill what runs and is known no more.
+        """
+        for name in ("slurmctld", *self.nodes):
+            daemon = self.daemons.pop(name)
+            daemon.kill()
+            daemon.wait()
+        for saved in (self.scratch / "state").glob("job_state*"):
+            saved.unlink()
+        self._daemon("slurmctld", ["slurmctld", "-D"])
+        until(lambda: "UP" in self.command("scontrol", "ping", check=False), "the controller does not answer")
+
+    def resume_drained(self):
+        """What an administrator does when nodes refuse jobs whose numbers a controller that was killed gave before."""
+        for line in self.command("sinfo", "--noheader", "--Node", "--format=%N %E", check=False).splitlines():
+            node, _, reason = line.partition(" ")
+            if "Duplicate jobid" in reason:
+                self.command("scontrol", "update", f"nodename={node}", "state=resume", check=False)
+
     def start_node(self, name, wait=True):
         """Start the slurmd of a node."""
         if name not in self.daemons:

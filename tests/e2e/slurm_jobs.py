@@ -1,12 +1,13 @@
 """Launches for the tests of Slurm."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import Launch
 from chipwise.route.job import Checkpoint, Job, Variant
-from chipwise.route.launch import environment, write_launch
+from chipwise.route.launch import digest_of, environment, launch_file, write_launch
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
@@ -70,5 +71,7 @@ def launch(
         time_limit,
     )
     if write:
-        write_launch(made)
+        data = launch_file(made)
+        write_launch(own, data)
+        made = replace(made, digest=digest_of(data))
     return made

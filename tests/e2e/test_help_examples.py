@@ -43,6 +43,8 @@ ELSEWHERE = {
     r"bench (?!diff|show|roofline|.*--points).*": "an accelerator, or minutes; the suites are run by the tests of bench",
     r".*(postgresql://).*": "somebody's database",
     r"router run (?!.*--until-idle).*": "runs until it is stopped",
+    r"service run .*": "runs until it is stopped",
+    r".*--ledger unix://.*": "somebody's service",
     r"prices update": "a network",
     r".*--open": "a browser that somebody looks at",
     r"prices import focus billing-\*.*": "the shell's own reading of *",
@@ -66,12 +68,14 @@ COMPILED = {
     r".*--evidence compiled.*": ("tpu",),
 }
 BEFORE = {  # what has to have happened
-    r"jobs (show|explain|wait|list|retry|cancel) .*|jobs list|router status": [
+    r"jobs (show|explain|wait|list|retry|cancel) .*|jobs list|router status|ledger .*": [
         "jobs submit examples/jobs/hello.yaml examples/jobs/hello.yaml examples/jobs/hello.yaml "
         "--pools examples/pools/local.yaml"
     ],
     r"jobs wait .*": ["router run --pools examples/pools/local.yaml --policy fastest --until-idle"],
     r"jobs retry .*": ["jobs cancel 1 2"],
+    r"audit .*": ["jobs submit examples/jobs/hello.yaml --pools examples/pools/local.yaml"],
+    r"audit verify --heads .*": ["audit verify -o json --out heads.json"],
     r"router status": ["router run --pools examples/pools/local.yaml --policy fastest --once"],
 }
 

@@ -146,7 +146,7 @@ def test_the_same_key_is_one_job_and_other_contents_are_refused(at):
 def test_cancel_and_retry_are_all_or_none(at):
     with open_ledger(at.ledger) as ledger:
         ledger.submit([submission(), submission()], 1.0)
-    assert "cancelled by its owner" in at("jobs", "cancel", "1")
+    assert "cancelled on request" in at("jobs", "cancel", "1")
     assert "job 2 is pending" in at("jobs", "retry", "1", "2", status=2)
     assert [j["state"] for j in json.loads(at("jobs", "list", "-o", "json"))["jobs"]] == ["pending", "cancelled"]
     at("jobs", "retry", "1")

@@ -11,13 +11,15 @@ import tempfile
 import textwrap
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command import ROOT, chipwise
+from command import ROOT, chipwise, good
 from ledger_cases import POOLS, start, submission
 from postgres_server import postgres_server
 
+from chipwise.route.backend import AttemptStatus
 from chipwise.route.ledger import Ledger, LedgerError, open_ledger
 from chipwise.route.ledger.database import SQLite
 from chipwise.route.ledger.disks import shared
@@ -50,6 +52,22 @@ def submit(ledger, **more):
 def filled(path, jobs=50):
     with open_ledger(str(path)) as ledger:
         ledger.submit([submission(f"job {i}") for i in range(jobs)], 1.0)
+
+
+def test_a_second_connection_of_a_process_leaves_the_locks_of_the_first(tmp_path):
+    """Else another process that comes and goes takes the log away under it, and what it writes then is lost."""
+    path = tmp_path / "ledger.db"
+    with open_ledger(str(path)) as first, open_ledger(str(path)):
+        first.submit([submission("before")], 1.0)
+        assert "before" in good("jobs", "list", "--ledger", path)
+        first.submit([submission("after")], 2.0)
+        assert "after" in good("jobs", "list", "--ledger", path)
+
+
+def test_a_link_to_nowhere_is_no_place_for_a_ledger(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert "can't be opened" in told(submit(tmp_path / "link"))
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_file_that_is_no_ledger_is_left_as_it_is(tmp_path):
@@ -117,8 +135,11 @@ def test_a_ledger_that_another_process_keeps_locked_is_waited_for_and_then_given
         closing(Ledger(SQLite(path, True, busy_s=0.2))) as ledger,
     ):
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match="held it locked for too long; nothing was written and nothing is lost"):
+        with pytest.raises(
+            LedgerError, match="held it locked for too long; nothing was written and nothing is lost"
+        ) as late:
             ledger.submit([submission()], 1.0)
+        assert late.value.temporary  # a router tries again
         assert len(ledger.jobs()) == 50  # who only reads is not held up
         other.execute("ROLLBACK")
         assert ledger.submit([submission()], 1.0) == ["51"] and ledger.check() == []
@@ -178,6 +199,7 @@ try:
         known = int(ledger.submit([submission(f"job {{known}} " + "x" * 5000) for _ in range(5)], 1.0)[-1])
 except LedgerError as error:
     print(known)
+    assert error.temporary  # a router tries again
     sys.exit(str(error))
 """
 
@@ -268,6 +290,18 @@ def _crowd(url, number, barrier, queue):
         queue.put((ids[0], made))
 
 
+def test_a_value_that_no_column_holds_is_told_apart_from_a_ledger_that_fails(server):
+    with open_ledger(server.database("values")) as ledger:
+        (job,) = ledger.submit([submission()], 1000.0)
+        (attempt,) = ledger.decide("r", "p", [start(job)], 1001.0, 60.0, POOLS)
+        status = AttemptStatus(attempt.id, "7", "running", started=1002.0, restarts=2**40)
+        with pytest.raises(LedgerError, match="out of range") as raised:
+            ledger.observe(attempt.id, status, 1003.0)
+        assert raised.value.values and not raised.value.temporary
+        ledger.observe(attempt.id, replace(status, restarts=3), 1004.0)
+        assert ledger.attempt(attempt.id).restarts == 3 and ledger.check() == []
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_processes_that_open_submit_and_decide_at_once_agree(kind, server, tmp_path):
     url = str(tmp_path / "new.db") if kind == "sqlite" else server.database("crowd")
@@ -278,7 +312,7 @@ def test_processes_that_open_submit_and_decide_at_once_agree(kind, server, tmp_p
         process.start()
     said = [queue.get(timeout=PATIENCE_S) for _ in crowd]
     for process in crowd:
-        process.join(60)
+        process.join(PATIENCE_S)
     made = [attempt for _, theirs in said for attempt in theirs]
     assert len({job for job, _ in said}) == 1 and len(made) == len(set(made)) == 2  # four chips are two jobs of two
     with open_ledger(url) as ledger:
@@ -310,7 +344,7 @@ def test_a_new_ledger_may_be_opened_by_many_at_once(tmp_path):
         process.start()
     said = [queue.get(timeout=PATIENCE_S) for _ in crowd]
     for process in crowd:
-        process.join(60)
+        process.join(PATIENCE_S)
     assert [set(told) for told in zip(*said, strict=True) if len(set(told)) > 1] == []
 
 

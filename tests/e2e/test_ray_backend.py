@@ -33,11 +33,11 @@ from chipwise.route.backend import (
 from chipwise.route.backends.ray.backend import RayBackend, make
 from chipwise.route.backends.ray.link import RayLink
 from chipwise.route.job import Job, Variant
-from chipwise.route.launch import write_launch
+from chipwise.route.launch import launch_file, write_launch
 from chipwise.route.ledger import open_ledger
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
-from patience import PATIENCE_S
+from patience import PATIENCE_S, leave
 
 pytestmark = pytest.mark.service
 
@@ -117,7 +117,7 @@ def launch(tmp_path, pools):
             time_limit,
         )
         if shared:
-            write_launch(one)
+            write_launch(one.folder, launch_file(one))
         made.append(one)
         return one
 
@@ -325,7 +325,7 @@ def test_a_gang_gets_all_hosts_of_its_slice_at_once_in_the_slices_order(backend,
     one.environment["CHIPWISE_FOLDER"] = str(one.folder)
     (one.folder / "launch.json").unlink()
     one.folder.rmdir()
-    write_launch(one)
+    write_launch(one.folder, launch_file(one))
     with holding(backend, launch, "v5e", 4):
         backend.submit(one)
         end = time.time() + PATIENCE_S
@@ -396,7 +396,7 @@ def test_words_reach_the_program_byte_for_byte(backend, launch, tmp_path, shared
     one = launch("", shared=False, environment={"W": "".join(words)})
     one = replace(one, variant=replace(one.variant, command=(sys.executable, "-c", script, str(found), *words)))
     if shared:
-        write_launch(one)
+        write_launch(one.folder, launch_file(one))
     backend.submit(one)
     seen = until(backend, one, ENDED)
     assert seen.state == SUCCEEDED, seen
@@ -604,8 +604,7 @@ class Site:
         try:
             yield process
         finally:
-            process.terminate()
-            process.wait(60)
+            leave(process)
 
 
 @pytest.mark.slow

@@ -62,10 +62,10 @@ def test_a_program_goes_on_from_its_checkpoint(tmp_path, how):
             folders={"local": tmp_path / "state"},
             name="one",
         )
-        ticked(
-            router, lambda: (tmp_path / "kept" / "step").exists() and int((tmp_path / "kept" / "step").read_text()) >= 5
-        )
+        ticked(router, lambda: [*(tmp_path / "state" / "attempts").glob("*/progress")])
         first = ledger.attempts()[0]
+        progress = tmp_path / "state" / "attempts" / first.id / "progress"  # written after the step that it tells of
+        ticked(router, lambda: float(progress.read_text()) >= 5 / STEPS)
         if how == "preempted":
             ledger.ask_stop(first.id, "preempt", time.time())
         else:

@@ -233,10 +233,13 @@ def test_a_time_limit_ends_the_program(backend, tmp_path):
 
 
 def test_a_requeued_job_is_the_same_attempt_and_goes_on(backend, cluster, tmp_path):
-    script = 'echo "restart ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME"; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
+    script = (
+        'echo "restart ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME"; [ -n "$SLURM_RESTART_COUNT" ] || exec sleep 60'
+    )
     made = launch(tmp_path, "u-1-1", ["sh", "-c", script], restartable=True)
     job = backend.submit(made)
-    first = running(backend, "u-1-1")
+    first, output = running(backend, "u-1-1"), made.folder / "output"
+    until(lambda: output.exists() and output.read_text(), "the program has not begun")
     cluster.node_down(first.where)
     until(lambda: seen(backend, "u-1-1")[0].state == "pending", "it is not back in the queue")
     assert seen(backend, "u-1-1")[0].restarts == 1
@@ -246,12 +249,36 @@ def test_a_requeued_job_is_the_same_attempt_and_goes_on(backend, cluster, tmp_pa
 
 
 def test_a_job_that_is_not_restartable_is_lost_with_its_node(backend, cluster, tmp_path):
-    made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo run; sleep 60"])
+    made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo run; exec sleep 60"])
     backend.submit(made)
-    cluster.node_down(running(backend, "u-1-1").where)
+    first, output = running(backend, "u-1-1"), made.folder / "output"
+    until(lambda: output.exists() and output.read_text(), "the program has not begun")
+    cluster.node_down(first.where)
     found = ended(backend, "u-1-1")
     assert found.state == "lost" and "node failed" in found.reason and "NODE_FAIL" in found.reason
     assert (made.folder / "output").read_text() == "run\n"
+
+
+@pytest.mark.parametrize("restartable", [True, False])
+def test_a_job_that_its_node_can_not_start_is_lost_and_never_runs(tmp_path, restartable):
+    prolog, sick = tmp_path / "prolog", tmp_path / "sick"
+    prolog.write_text(f"#!/bin/sh\n[ ! -e {sick} ]\n")
+    prolog.chmod(0o755)
+    sick.touch()
+    with SlurmCluster(nodes={"v5e-0": ("tpu", "v5e", 4)}, extra=f"Prolog={prolog}\n") as cluster:
+        backend = backend_on(cluster, tmp_path)
+        job = backend.submit(launch(tmp_path, "u-1-1", ["true"], restartable=restartable))
+        found = ended(backend, "u-1-1")
+        assert (found.state, found.backend_id) == ("lost", job) and "its node could not start it" in found.reason
+        until(
+            lambda: "CANCELLED" in cluster.command("squeue", "--states=all", "--noheader", "--format=%T"), "it is held"
+        )
+        assert ended(backend, "u-1-1").state == "lost"  # for another router as well
+        sick.unlink()
+        cluster.command("scontrol", "update", "nodename=v5e-0", "state=resume")
+        backend.submit(launch(tmp_path, "u-1-2", ["true"]))
+        assert ended(backend, "u-1-2").state == "succeeded"
+        assert not (launch(tmp_path, "u-1-1", ["true"]).folder / "output").exists()
 
 
 def test_the_folder_tells_what_slurm_has_forgotten(tmp_path):
@@ -269,8 +296,27 @@ def test_the_folder_tells_what_slurm_has_forgotten(tmp_path):
             "u-2-1": ("failed", 7),
         }
         (tmp_path / "attempts/u-2-1/end").unlink()
-        (lost,) = backend.status([("u-2-1", "2")])
-        assert lost.state == "lost" and "no longer knows" in lost.reason
+        assert backend.status([("u-2-1", "2")]) == []  # the router gives it up when it stays so
+
+
+def test_a_program_that_slurm_has_forgotten_runs_on(tmp_path):
+    """A controller that is killed forgets what was submitted since it last saved its jobs; their programs run on."""
+    with SlurmCluster(nodes={"v5e-0": ("tpu", "v5e", 4)}) as cluster:
+        backend, runs, go = backend_on(cluster, tmp_path), tmp_path / "runs", tmp_path / "go"
+        wait = f"touch {runs}; while [ ! -e {go} ]; do sleep 0.05; done"
+        backend.submit(launch(tmp_path, "u-1-1", ["sh", "-c", wait]))
+        until(runs.exists, "it does not start")
+        cluster.forget_jobs()
+        assert backend.list() == []
+        (running,) = backend.status([("u-1-1", "1")])
+        assert running.state == "running", running
+        assert "no longer knows job 1, whose program still runs" in running.reason
+        assert backend.submit(launch(tmp_path, "u-2-1", ["true"])) == "1"  # a number that was given before
+        assert len(backend.status([("u-1-1", "1")])) == 1
+        backend.cancel("1")
+        assert [(found.attempt, found.state) for found in backend.list()] == [("u-2-1", "pending")]
+        go.touch()
+        until(lambda: backend.status([("u-1-1", "1")])[0].state == "succeeded", "its end is not seen")
 
 
 def test_a_controller_that_is_away_is_never_an_empty_queue(tmp_path):

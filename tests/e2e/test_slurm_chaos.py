@@ -22,7 +22,7 @@ def wild(tmp_path, jobs, kills, seed, hurt, limit):
     with SlurmCluster(min_job_age=3600) as cluster:
         site = Site(cluster, tmp_path, shapes=("1x1",))
         ways = [chaos.option("v5e", 0.5, "tpu"), chaos.option("h200", 0.5, "gpu", usd_hour=2.0)]
-        made = chaos.jobs(tmp_path / "logs", jobs, ways, (0.1, 0.5, 2.0), seed, VARIANTS)
+        made = chaos.jobs(tmp_path / "logs", jobs, ways, (0.1, 0.5, 2.0), seed, VARIANTS, kills=kills)
         made = [
             replace(one, job=replace(one.job, checkpoint=Checkpoint(restartable=n % 2 == 0, every=0.1)))
             for n, one in enumerate(made)

@@ -8,7 +8,7 @@ import pytest
 from slurm_cluster import cluster
 from slurm_route import Site
 
-from patience import until
+from patience import leave, until
 
 pytestmark = pytest.mark.service
 
@@ -35,8 +35,7 @@ def site(cluster, tmp_path):
     made = Site(cluster, tmp_path)
     router = made.router()
     yield made
-    router.terminate()
-    router.wait(30)
+    leave(router)
     cluster.cancel_all()
     for node in cluster.nodes:
         cluster.start_node(node, wait=False)

@@ -80,11 +80,12 @@ def python():
 
 
 def shared(backend, folder, number, command, pool=TPU, **more):
-    """A launch in a folder that everybody may write to."""
+    """A launch in a folder that everybody may write to: jobs run as the user of slurmrestd, who is not the tests' own."""
     pool = replace(pool, address=tuple((k, python() if k == "python" else v) for k, v in pool.address))
     made = launch(folder, f"{backend.ledger}-{number}-1", command, pool=pool, **more)
     for each in (folder, made.folder.parent, made.folder):
         Path(each).chmod(0o777)
+    (made.folder / "launch.json").chmod(0o644)
     return made
 
 

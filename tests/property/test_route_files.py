@@ -23,7 +23,7 @@ from chipwise.route.job import Checkpoint
 from chipwise.route.load import load_jobs, schema
 from chipwise.route.load.jobs import jobs_of
 from chipwise.route.load.pools import pools_of
-from chipwise.route.load.secrecy import SECRET_FORMS
+from chipwise.route.load.secret_forms import looks_secret
 from chipwise.route.pool import Pool
 from chipwise.route.secret import named_secret
 
@@ -37,14 +37,14 @@ def validator(file: str) -> Draft202012Validator:
 
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
-lines = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30).filter(
+lines = st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"]), min_size=1, max_size=30).filter(
     lambda text: bool(text.strip())
 )
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 variables = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).filter(
     lambda name: not named_secret(name) and not name.startswith("CHIPWISE_")
 )
-plain_words = words.filter(lambda text: not SECRET_FORMS.search(text))
+plain_words = words.filter(lambda text: not looks_secret(text))
 durations = st.one_of(st.integers(1, 10**6), st.floats(0.01, 1e6), st.sampled_from(["90s", "12h", "3d", "1.5 h", "2w"]))
 commands = st.lists(plain_words, min_size=1, max_size=4).filter(lambda argv: bool(argv[0].strip()))
 variants = st.dictionaries(

@@ -99,11 +99,13 @@ def test_words_and_variables_reach_the_program_byte_for_byte(words, variables, n
             at=at,
             variables=list(variables.items()),
         )
-        backend.submit(there)
+        by = backend.submit(there)
         until = time.monotonic() + PATIENCE_S
-        while backend.list()[0].state == RUNNING and time.monotonic() < until:
+        while backend.status([(there.attempt, by)])[0].state == RUNNING and time.monotonic() < until:
             time.sleep(0.005)
-        assert backend.list()[0].state == SUCCEEDED, (there.folder / "output").read_text("utf-8", "replace")
+        assert backend.status([(there.attempt, by)])[0].state == SUCCEEDED, (there.folder / "output").read_text(
+            "utf-8", "replace"
+        )
         said, found = json.loads(told.read_text())
         assert said == [octets(w).hex() for w in words]
         for key, value in variables.items():

@@ -1,6 +1,7 @@
 """An HTTP server on loopback that plays recorded answers of a Kubernetes API server, and keeps what it was asked."""
 
 import json
+import ssl
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -24,21 +25,28 @@ class Server(ThreadingHTTPServer):
     """`answers`: (method, path) -> a list of answers, the last of which is given again and again.
 
     An answer is (status, body) or (status, body, headers); a body is JSON, or bytes to be sent as they are, or a number of seconds
-    for which nothing is sent, or a list of bytes that are sent a quarter of a second apart.
+    for which nothing is sent, or a list of bytes that are sent a quarter of a second apart. With the header Content-Length of
+    one's own a body is cut short.
     """
 
     daemon_threads = True
 
-    def __init__(self):
+    def __init__(self, certificate=None):
         super().__init__(("127.0.0.1", 0), Handler)
+        self.secured = certificate is not None
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate.file, certificate.key)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.answers, self.asked = {}, []
         self.ending = threading.Event()
 
     def play(self, method, path, *answers):
         self.answers[method, path] = list(answers)
 
-    def config(self, folder):
+    def config(self, folder, host="127.0.0.1", **cluster):
         """A kubeconfig for it."""
+        address = f"{'https' if self.secured else 'http'}://{host}:{self.server_port}"
         where = folder / "kubeconfig"
         where.write_text(
             json.dumps(
@@ -46,7 +54,7 @@ class Server(ThreadingHTTPServer):
                     "apiVersion": "v1",
                     "kind": "Config",
                     "current-context": "here",
-                    "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.server_port}"}}],
+                    "clusters": [{"name": "c", "cluster": {"server": address, **cluster}}],
                     "users": [{"name": "u", "user": {"token": "t0ken"}}],
                     "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
                 }
@@ -67,6 +75,8 @@ class Handler(BaseHTTPRequestHandler):
             (self.command, path), [(404, failure(404, "NotFound", "the server could not find the requested resource"))]
         )
         status, data, headers = (*(left.pop(0) if len(left) > 1 else left[0]), {})[:3]
+        headers = dict(headers)
+        self.close_connection = "Content-Length" in headers
         if callable(data):
             status, data = data(query, body)
         if isinstance(data, float):
@@ -86,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
         raw = data if isinstance(data, bytes) else json.dumps(data).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(raw)))
+        self.send_header("Content-Length", headers.pop("Content-Length", str(len(raw))))
         for key, value in headers.items():
             self.send_header(key, value)
         self.end_headers()
@@ -99,9 +109,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving():
+def serving(certificate=None):
     """A server that is stopped whatever happens."""
-    server = Server()
+    server = Server(certificate)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

@@ -1,11 +1,12 @@
 """Jobs, pools and launches that the tests of routing share."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import Launch
 from chipwise.route.job import Checkpoint, Job, Variant
-from chipwise.route.launch import environment, write_launch
+from chipwise.route.launch import digest_of, environment, launch_file, write_launch
 from chipwise.route.ledger.records import NewJob
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
@@ -50,5 +51,6 @@ def launch(folder: Path, *command, number=1, at=None, chips=1, time_limit=None, 
         environment(a_job, variant, a_pool, an_option, attempt, 1, own),
         time_limit,
     )
-    write_launch(made, grace)
-    return made
+    data = launch_file(made, grace)
+    write_launch(own, data)
+    return replace(made, digest=digest_of(data))

@@ -120,9 +120,9 @@ def test_the_time_limit_is_the_pools_or_what_the_budget_pays_for(budget, most, l
 def test_money_that_moves_data_is_paid_once_an_attempt_has_begun():
     moved = replace(attempt(), option=replace(option(), usd_once=7.0))
     assert concluded(row(), moved, AttemptStatus("a", "1", LOST), [], NOW).spent == 0.0
-    assert concluded(row(), moved, AttemptStatus("a", "1", LOST, started=NOW - 3600), [], NOW).spent == pytest.approx(
-        10.6
-    )
+    lost = AttemptStatus("a", "1", LOST, started=NOW - 3600)
+    assert concluded(row(), replace(moved, seen=3600.0), lost, [], NOW).spent == pytest.approx(10.6)
+    assert concluded(row(), moved, replace(lost, ended=NOW), [], NOW).spent == pytest.approx(10.6)
 
 
 @given(

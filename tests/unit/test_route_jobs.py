@@ -234,7 +234,7 @@ def test_lists_of_jobs_name_the_job(raw: dict[str, Any], field: str, words: str)
             "variants.gpu.environment",
             "does not begin with CHIPWISE_",
         ),
-        ("variants.gpu.environment", {"HF_TOKEN": "x"}, "variants.gpu.environment", "under `secrets`"),
+        ("variants.gpu.environment", {"HF_TOKEN": "x"}, "variants.gpu.environment", "`secrets: [HF_TOKEN]`"),
         ("variants.gpu.secrets", ["HF-TOKEN"], "variants.gpu.secrets[0]", "name of a variable"),
         ("constraints.chips", ["h101"], "constraints.chips", "h100"),
         ("constraints.data.size", None, "constraints.data.size", "500G"),

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from route_cases import launch, pool
 
+from chipwise.route.attempt_files import locked
 from chipwise.route.backend import CANCELLED, FAILED, LOST, RUNNING, SUCCEEDED, BackendDown, BackendRefused
 from chipwise.route.backends import shim
 from chipwise.route.backends.local import backend as local
 from chipwise.route.backends.local import processes
 from chipwise.route.backends.local.backend import LocalBackend
 from chipwise.route.launch import REVOKED, claim_of, end_of, revoke_claim
-from patience import until
+from patience import PATIENCE_S, until
 
 SHIM = [sys.executable, "-I", "-S", shim.__file__]
 PYTHON = sys.executable
@@ -29,14 +30,32 @@ def backend(tmp_path):
     yield made
     for seen in made.list():
         claim = claim_of(made.attempts / seen.attempt)
-        for pid, start in processes.left_behind(seen.attempt, claim.pid, claim.start, claim.boot):
+        for pid, start in processes.left_behind(made.attempts / seen.attempt, claim.pid, claim.start, claim.boot):
             processes.send(pid, start, signal.SIGKILL)
         processes.send(claim.pid, claim.start, signal.SIGKILL)
     until(lambda: all(s.state != RUNNING for s in made.list()))
 
 
+def test_attempts_of_the_same_name_in_another_folder_are_left_alone(tmp_path):
+    one, other = (LocalBackend(tmp_path / place) for place in ("a-ledger", "its-copy"))
+    for backend in (one, other):
+        backend.submit(launch(backend.folder, "sleep", "60"))
+    claims = [claim_of(backend.attempts / "u-1-1") for backend in (one, other)]
+    program = until(lambda: processes.left_behind(other.attempts / "u-1-1", claims[1].pid, 0, processes.boot()))
+    processes.send(claims[0].pid, claims[0].start, signal.SIGKILL)
+    assert ended(one).state == LOST
+    assert other.status([("u-1-1", "")])[0].state == RUNNING and all(processes.process_info(pid) for pid, _ in program)
+    other.cancel(claims[1].by)
+    assert ended(other).state == CANCELLED
+
+
 def ended(backend, attempt="u-1-1"):
-    return until(lambda: next((s for s in backend.list() if s.attempt == attempt and s.state != RUNNING), None))
+    return until(lambda: next((s for s in backend.status([(attempt, "")]) if s.state != RUNNING), None))
+
+
+def seen_anew(folder, attempt="u-1-1"):
+    """An attempt as a router sees it that has just begun."""
+    return LocalBackend(folder).status([(attempt, "")])[0]
 
 
 def test_a_program_runs_with_its_arguments_and_variables_and_its_end_is_kept(backend, tmp_path):
@@ -85,7 +104,7 @@ def test_a_second_shim_leaves_at_once_and_runs_nothing(backend, tmp_path):
 def test_twenty_shims_at_once_run_it_once(tmp_path):
     there = launch(tmp_path, "sh", "-c", "echo ran >> ran")
     many = [subprocess.Popen([*SHIM, str(there.folder), f"number-{n}"], stderr=subprocess.DEVNULL) for n in range(20)]
-    statuses = sorted(each.wait(60) for each in many)
+    statuses = sorted(each.wait(PATIENCE_S) for each in many)
     assert statuses == [0] + [shim.TAKEN] * 19 and (there.folder / "ran").read_text() == "ran\n"
 
 
@@ -95,7 +114,7 @@ def test_the_same_job_of_a_backend_may_come_again_until_it_has_ended(tmp_path):
     until((there.folder / "ran").exists)
     os.killpg(first.pid, signal.SIGKILL)  # the node dies
     first.wait()
-    for pid, start in processes.left_behind("u-1-1", first.pid, 0, processes.boot()):
+    for pid, start in processes.left_behind(there.folder, first.pid, 0, processes.boot()):
         processes.send(pid, start, signal.SIGKILL)
     again = subprocess.run([*SHIM, str(there.folder), "17"], check=False)
     assert again.returncode == 7 and claim_of(there.folder).restarts == 1
@@ -211,10 +230,10 @@ def test_a_pid_that_is_used_again_is_not_taken_for_the_program(backend, tmp_path
     claim = json.loads((there.folder / "claim").read_text())
     (there.folder / "end").unlink()
     (there.folder / "claim").write_text(json.dumps(claim | {"pid": os.getpid()}))  # alive, but not that process
-    assert LocalBackend(tmp_path).list()[0].state == LOST
+    assert seen_anew(tmp_path).state == LOST
     assert processes.process_info(os.getpid()) is not None
     (there.folder / "claim").write_text(json.dumps(claim | {"boot": "another"}))
-    assert LocalBackend(tmp_path).list()[0].state == LOST
+    assert seen_anew(tmp_path).state == LOST
 
 
 def test_processes_of_another_machine_are_not_judged(backend, tmp_path):
@@ -231,7 +250,7 @@ def test_a_process_of_another_container_is_told_by_its_lock_not_by_its_pid(backe
     monkeypatch.setattr(local, "TIMEOUT_S", 0.0)
     there = launch(tmp_path, "sleep", "300")
     with subprocess.Popen([*contained, *SHIM, str(there.folder), "local-c"]) as inside:
-        until(lambda: processes.locked(there.folder / "alive"))
+        until(lambda: locked(there.folder / "alive"))
         claim = claim_of(there.folder)
         assert claim.space != processes.space() and not processes.alive(claim.pid, claim.start, claim.boot)
         assert backend.list()[0].state == RUNNING
@@ -246,10 +265,10 @@ def test_what_a_shutdown_told_to_stop_is_lost_not_cancelled(backend, tmp_path):
     processes.send(claim["pid"], claim["start"], signal.SIGTERM)
     assert ended(backend).state == CANCELLED  # by a person, as far as anyone can tell
     (there.folder / "claim").write_text(json.dumps(claim | {"boot": "before"}))
-    seen = LocalBackend(tmp_path).list()[0]
+    seen = seen_anew(tmp_path)
     assert (seen.state, seen.reason) == (LOST, "the machine went down")
     (there.folder / "stop").touch()
-    assert LocalBackend(tmp_path).list()[0].state == CANCELLED
+    assert seen_anew(tmp_path).state == CANCELLED
 
 
 def test_an_end_that_can_not_be_written_yet_is_written_later(backend, tmp_path):

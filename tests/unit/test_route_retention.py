@@ -111,6 +111,22 @@ def test_one_look_removes_no_more_than_a_tick_bears(kept, monkeypatch):
     assert len(kept.tick(700.0, kept.keeper).removed) == 1 and not any(each.exists() for each in folders)
 
 
+def test_of_many_folders_a_part_is_looked_at_in_each_pass_and_all_in_the_end(kept, monkeypatch):
+    folders = [kept.ended() for _ in range(6)]
+    looked, real = [], retention._folder_before
+    monkeypatch.setattr(retention, "LOOKED_AT", 2)
+    monkeypatch.setattr(retention, "_folder_before", lambda path, when: looked.append(path) or real(path, when))
+    kept.later(8 * DAY)
+    counts = []
+    for _ in range(12):
+        looked.clear()
+        kept.tick(601.0, kept.keeper)
+        counts.append(len(looked))
+        if not any(each.exists() for each in folders):
+            break
+    assert not any(each.exists() for each in folders) and counts[0] < 6
+
+
 def test_a_router_with_other_folders_is_refused_while_what_lies_in_the_old_ones_matters(tmp_path):
     one, two = mark_of(tmp_path / "one"), mark_of(tmp_path / "two")
     assert one != two and mark_of(tmp_path / "one") == one

@@ -32,7 +32,7 @@ class Stage:
     """A ledger, backends, a clock and a router."""
 
     def __init__(self, folder, pools=None, backends=None, policy="fastest", queues=False):
-        self.folder, self.now = folder, 1_000_000.0
+        self.folder, self.now, self.passed = folder, 1_000_000.0, 0.0
         self.ledger = open_ledger(str(folder / "ledger.db"))
         self.pools = pools or [pool("near", backend="slurm"), pool("far", backend="slurm")]
         self.backends = backends or {"slurm": Scripted("slurm", queues=queues)}
@@ -49,7 +49,7 @@ class Stage:
             lambda: self.now,
             name=name,
             folders=dict.fromkeys(self.backends, self.folder / "state"),
-            options=RouterOptions(self.policy, seed=1, **more),
+            options=RouterOptions(self.policy, seed=1, monotonic=lambda: self.passed, **more),
         )
 
     def submit(self, a_job, *options):
@@ -57,6 +57,7 @@ class Stage:
 
     def tick(self, seconds=1.0, router=None):
         self.now += seconds
+        self.passed += seconds
         return (router or self.router).tick()
 
     def job(self, job_id="1"):
@@ -235,6 +236,38 @@ def test_a_job_that_is_cancelled_is_stopped_on_its_backend(stage):
     assert stage.job().state == "cancelled" and stage.attempt().state == "cancelled"
 
 
+def test_one_that_can_not_be_stopped_is_told_again_and_holds_up_nobody(stage):
+    stage.submit(job("run"), option("near", 10.0))
+    stage.tick()
+    stage.ledger.ask_cancel("1", stage.now)
+    stage.backend.fails["cancel"] = BackendDown("the server said no")
+    stage.submit(job("run"), option("far", 10.0))
+    report = stage.tick()
+    assert list(report.quarantined) == [f"attempt {stage.attempt().id}"] and report.up == ["slurm"] and not report.down
+    assert "can't be stopped: the server said no" in report.quarantined[f"attempt {stage.attempt().id}"]
+    assert stage.attempt(1, "2").id in report.started and stage.ledger.backends()[0].ok
+    del stage.backend.fails["cancel"]
+    assert stage.tick().stopped == ["1"]
+
+
+def test_a_value_that_the_ledger_does_not_hold_is_its_attempts_trouble_alone(stage, monkeypatch):
+    stage.submit(job("run"), option("near", 10.0))
+    stage.submit(job("run"), option("far", 10.0))
+    stage.tick()
+    real, first = stage.ledger.observe, stage.attempt().id
+
+    def observe(attempt, status, now):
+        if attempt == first:
+            raise LedgerError("db", "integer out of range", "nothing was written", values=True)
+        return real(attempt, status, now)
+
+    monkeypatch.setattr(stage.ledger, "observe", observe)
+    for backend_id in list(stage.backend.jobs):
+        stage.backend.set(backend_id, started=stage.now)
+    report = stage.tick()
+    assert list(report.quarantined) == [f"attempt {first}"] and stage.attempt(1, "2").state == "running"
+
+
 def test_a_job_cancelled_before_it_is_submitted_never_is(stage):
     stage.submit(job("run"))
     stage.backend.fails["submit"] = BackendDown("no")
@@ -273,10 +306,51 @@ def test_a_job_that_has_spent_its_budget_is_stopped_and_fails(stage):
     assert stage.backend.launches["1"].time_limit == pytest.approx(1000.0)
     stage.backend.set("1", started=stage.now)
     stage.tick()
-    stage.now += 1001
-    assert stage.tick().stopped == ["1"]
+    for _ in range(50):
+        assert stage.tick(20.0).stopped == []
+    assert stage.attempt().seen == pytest.approx(1000.0)
+    assert stage.tick().stopped == ["1"] and stage.attempt().stop == "budget"
     stage.tick()
     assert stage.job().state == "failed" and "budget of 1 USD is spent" in stage.job().reason
+
+
+@pytest.mark.parametrize("days", [10, -10])
+def test_a_clock_that_is_set_spends_no_budget(stage, days):
+    stage.submit(job("run", budget=1.0), option("near", 500.0, usd_hour=3.6))
+    stage.tick()
+    stage.backend.set("1", started=stage.now)
+    stage.tick()
+    stage.now += days * 86_400
+    for _ in range(5):
+        assert stage.tick(20.0).stopped == []
+    stage.now -= days * 86_400
+    stage.tick()
+    stage.end("succeeded")
+    stage.tick()
+    assert stage.job().state == "succeeded" and stage.job().spent == pytest.approx(0.1, rel=0.1)
+
+
+def test_time_for_which_a_router_was_away_is_not_time_it_saw(stage):
+    stage.submit(job("run"), option("near", 500.0, usd_hour=3.6))
+    stage.tick()
+    stage.tick()
+    stage.backend.set("1", state="running", started=stage.now)
+    stage.tick()
+    before = stage.attempt().seen
+    stage.tick(10.0)
+    stage.tick(86_400.0)
+    assert stage.attempt().seen - before == pytest.approx(10.0)
+
+
+def test_an_end_that_a_program_invented_costs_what_was_seen(stage):
+    stage.submit(job("run"), option("near", 500.0, usd_hour=3.6))
+    stage.tick()
+    stage.backend.set("1", state="running", started=stage.now)
+    for _ in range(100):
+        stage.tick(10.0)
+    stage.backend.set("1", state="succeeded", started=stage.now, ended=stage.now)
+    stage.tick()
+    assert stage.job().spent == pytest.approx(1.0, rel=0.02)
 
 
 def test_the_backends_time_limit_counts_as_a_failure(stage):
@@ -538,13 +612,13 @@ def test_a_router_that_was_only_slow_does_not_run_an_attempt_again(tmp_path):
     stage = Stage(tmp_path, [pool("near")], {"local": LocalBackend(folder)})
     stage.submit(job("sh", "-c", "echo ran >> ../ran"), option("near"))
     other = stage.another("two")
-    submit = stage.router.backends["local"].backend.submit
+    submit_all = stage.router.backends["local"].backend.submit_all
 
     class Slow(LocalBackend):
-        def submit(self, launch):
+        def submit_all(self, launches):
             stage.now += 100.0
             until_over(stage, other)
-            return submit(launch)
+            return submit_all(launches)
 
     stage.router.backends["local"].backend = Slow(folder)
     stage.tick()
@@ -561,14 +635,14 @@ def test_a_router_that_was_only_slow_does_not_run_what_another_has_given_up(tmp_
     stage = Stage(tmp_path, [pool("near")], {"local": LocalBackend(folder)})
     stage.submit(job("touch", "../ran"), option("near"))
     other = stage.another("two")
-    submit = stage.router.backends["local"].backend.submit
+    submit_all = stage.router.backends["local"].backend.submit_all
 
     class Slow(LocalBackend):
-        def submit(self, launch):
+        def submit_all(self, launches):
             stage.now += 100.0
             stage.ledger.ask_cancel("1", stage.now)
             until_over(stage, other)
-            return submit(launch)
+            return submit_all(launches)
 
     stage.router.backends["local"].backend = Slow(folder)
     stage.tick()

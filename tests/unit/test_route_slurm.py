@@ -301,6 +301,11 @@ def test_newer_forms_of_numbers_and_states_are_read():
         '{"jobs": [{"job_id": 1, "name": "a", "job_state": "NEW_STATE"}]}',
         '{"jobs": [{"job_id": true, "name": "a", "job_state": "RUNNING"}]}',
         "\x1b[2Jslurm: error",
+        '{"jobs": [{"job_id": Infinity, "name": "a", "job_state": "RUNNING"}]}',
+        '{"jobs": [{"job_id": 1, "name": "a", "job_state": "FAILED", "exit_code": -Infinity}]}',
+        '{"jobs": [{"job_id": 1, "name": "a", "job_state": "FAILED", "end_time": NaN}]}',
+        '{"jobs": [{"job_id": 1, "name": "a", "job_state": "RUNNING", "restart_cnt": 1e999}]}',
+        '{"jobs": ' + "[" * 100_000,
     ],
 )
 def test_nonsense_is_told_in_one_printable_line(text):

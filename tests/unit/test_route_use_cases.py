@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from chipwise.errors import InputError, Refusal
 from chipwise.route.job_view import wait_for_jobs
-from chipwise.route.ledger import LedgerError, open_ledger
 from chipwise.route.ledger.liveness import LEASE_S, liveness
 from chipwise.route.ledger.records import RouterRow
 from chipwise.route.load import load_pools
@@ -41,17 +39,6 @@ def test_a_submission_is_written_whole_or_not_at_all(tmp_path, pools):
     with pytest.raises(InputError, match="policy"):
         submit([hello, other], pools, str(ledger), policy="cheapst")
     assert not ledger.exists()
-
-
-def test_a_ledger_of_an_older_version_is_refused_and_left_as_it_is(tmp_path):
-    path = tmp_path / "ledger.db"
-    open_ledger(str(path)).close()
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE meta SET value = '1' WHERE name = 'version'")
-    before = path.read_bytes()
-    with pytest.raises(LedgerError, match="it is of version 1, this chipwise reads 2"):
-        open_ledger(str(path))
-    assert path.read_bytes() == before
 
 
 def test_a_router_is_dead_after_two_leases_without_a_heartbeat():

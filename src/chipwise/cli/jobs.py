@@ -11,7 +11,7 @@ from chipwise.cli.completion import complete_policies, complete_yaml, one_of
 from chipwise.cli.declare import argument, group, option, output_format
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
 from chipwise.cli.pools import complete_pools
-from chipwise.cli.router import LedgerOpt, PoolsFile
+from chipwise.cli.router import LedgerOpt, PoolsFile, PoolsOpt
 from chipwise.route.names import JOB_STATES
 
 EXAMPLES = """\b
@@ -25,6 +25,7 @@ SUBMIT_EXAMPLES = """\b
 Examples:
   chipwise jobs submit examples/jobs/hello.yaml --pools examples/pools/local.yaml
   chipwise jobs submit nightly/*.yaml --pools pools.yaml --ledger postgresql://ann@db/chipwise -o json
+  chipwise jobs submit nightly/*.yaml --ledger unix:///run/chipwise/service.sock
 """
 LIST_EXAMPLES = """\b
 Examples:
@@ -99,7 +100,7 @@ def submit(
     files: Annotated[
         list[Path], argument("FILE...", "Job files (YAML); several jobs a file under `jobs:`.", complete_yaml)
     ],
-    pools: PoolsFile,
+    pools: PoolsOpt = None,
     ledger: LedgerOpt = "",
     policy: Annotated[
         str | None,
@@ -116,7 +117,8 @@ def submit(
     """Write jobs into the ledger, all or none, and say what each would take where.
 
     Every variant is predicted in every pool. A job that can run in none is refused with the reason per pool, and
-    nothing is written. A job with a `key` that is in the ledger already is not written again.
+    nothing is written. A job with a `key` that is in the ledger already is not written again. A service (--ledger
+    unix:///PATH) estimates by its own pools file, and the job's owner is who you are to it.
     """
     from chipwise import api
     from chipwise.io.atomic import check_writable

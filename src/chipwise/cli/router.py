@@ -46,7 +46,7 @@ LedgerOpt = Annotated[
     option(
         "--ledger",
         "URL",
-        "The ledger: a file, or postgresql://... (CHIPWISE_LEDGER; default: your own file).",
+        "A file, postgresql://..., or a service: unix:///PATH (CHIPWISE_LEDGER; default: yours).",
         envvar="CHIPWISE_LEDGER",
         show_default=False,
         show_envvar=False,
@@ -139,15 +139,14 @@ def _run(
         gauges = Metrics()
         endpoint = Endpoint(metrics, token, gauges.text)
     try:
-        with router_of(book, pools, options) as router:
-            with waiting("router: compiling the scheduler, once on this machine"):
-                router.planner.warm()
-            with _leaving_when_asked(router):
-                log = RouterLog(router, pools, options.interval_s, quiet)
-                if endpoint is not None:
-                    endpoint.start()
-                    log.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
-                log.end(serve(router, options, log.tick, gauges))
+        with router_of(book, pools, options) as router, _leaving_when_asked(router):
+            with waiting("router: compiling the scheduler, once on this machine", every_s=10.0):
+                router.warm()
+            log = RouterLog(router, pools, options.interval_s, quiet)
+            if endpoint is not None:
+                endpoint.start()
+                log.say(f"metrics: port {endpoint.port}, /metrics" + (", with the bearer token" if token else ""))
+            log.end(serve(router, options, log.tick, gauges, log.trouble))
     finally:
         if endpoint is not None:
             endpoint.stop()
@@ -156,13 +155,17 @@ def _run(
 
 @contextmanager
 def _leaving_when_asked(made: Router) -> Iterator[None]:
-    """SIGTERM and SIGINT end the loop after the scheduling pass it is in; a second one ends the process."""
+    """SIGTERM and SIGINT end compiling at once, else the loop after its scheduling pass; a second ends the process."""
     import signal
     from types import FrameType
+
+    from chipwise.route.router.plan import Told
 
     def asked(number: int, frame: FrameType | None) -> None:
         made.stopping.set()
         signal.signal(number, before[signal.Signals(number)])
+        if made.planner.warming:
+            raise Told
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, ClassVar
@@ -10,9 +11,13 @@ from typing import Any, ClassVar
 from chipwise.present.blocks import ASCII, Block, Text
 from chipwise.present.output import PipeClosed
 from chipwise.present.result import Result
+from chipwise.present.safe import safe
+from chipwise.route.ledger import LedgerError
 from chipwise.route.load import Pools
 from chipwise.route.router import Router, TickReport
 from chipwise.units import format_seconds
+
+KEPT_LINES = 10_000  # for --out, which is written at the end; a router runs for months
 
 
 class RouterLog(Result):
@@ -22,16 +27,22 @@ class RouterLog(Result):
 
     def __init__(self, router: Router, pools: Pools, interval: float, quiet: bool) -> None:
         self.router, self.pools, self.quiet = router, pools, quiet
-        self.lines: list[str] = []
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.said = 0  # lines, those that are kept no more included
         self.counts: dict[str, int] = {}
         self.down: dict[str, str] = {}
         self.orphaned: set[str] = set()
+        self.quarantined: dict[str, str] = {}
+        self.stopped: set[str] = set()
+        self.trouble_told = ""
         self.ticks = 0
         kept = format_seconds(router.keep_s) if isfinite(router.keep_s) else "for ever"
         self.say(
             f"router {router.name}: policy {router.policy_name}, every {format_seconds(interval)}, lease "
             f"{format_seconds(router.lease_s)}, folders of attempts kept {kept}, ledger {router.ledger.where}"
         )
+        if router.ledger.warning:
+            self.say(f"warning: {router.ledger.warning}")
         for line in self.assumptions():
             self.say(f"assumed: {line}")
 
@@ -40,8 +51,10 @@ class RouterLog(Result):
         return list(self.pools.assumptions)
 
     def say(self, line: str) -> None:
-        """One line."""
+        """One line, whatever a program wrote into it."""
+        line = safe(line)
         self.lines.append(line)
+        self.said += 1
         if self.quiet:
             return
         try:
@@ -50,9 +63,19 @@ class RouterLog(Result):
         except BrokenPipeError:
             raise PipeClosed from None
 
+    def trouble(self, error: LedgerError, wait: float) -> None:
+        """The ledger does not answer: said once for each thing that is wrong with it."""
+        if self.trouble_told != error.problem:
+            at = datetime.now(UTC).strftime("%H:%M:%S")
+            self.say(f"{at} {error}; nothing is decided until then, what runs goes on; tried again")
+        self.trouble_told = error.problem
+
     def tick(self, report: TickReport) -> None:
         """What a tick has done."""
         at = datetime.fromtimestamp(report.at, UTC).strftime("%H:%M:%S")
+        if self.trouble_told:
+            self.say(f"{at} ledger {self.router.ledger.where} answers again")
+        self.trouble_told = ""
         for attempt, end in report.ended:
             self._count(end)
             self.say(f"{at} {self._ended(attempt, end)}")
@@ -64,7 +87,13 @@ class RouterLog(Result):
             self._count("refused")
             self.say(f"{at} {self._ended(attempt, 'refused')}")
         for backend_id in report.stopped:
-            self.say(f"{at} told to stop: {backend_id}")
+            if backend_id not in self.stopped:  # told again at each pass, until its grace is over
+                self.say(f"{at} told to stop: {backend_id}")
+        self.stopped = set(report.stopped)
+        for what, why in report.quarantined.items():
+            if self.quarantined.get(what) != why:
+                self.say(f"{at} {what} is quarantined, and looked at again in the next pass: {why}")
+        self.quarantined = dict(report.quarantined)
         for attempt in report.unknown:
             self.say(f"{at} attempt {attempt} runs on its backend and is not in the ledger: left alone")
         for attempt in report.orphaned:
@@ -103,8 +132,10 @@ class RouterLog(Result):
         }
 
     def blocks(self) -> list[Block]:
-        """All that was said."""
-        return [Text(line) for line in self.lines]
+        """What was said, the last lines of it where that was much."""
+        cut = self.said - len(self.lines)
+        before = [Text(f"({cut:,} lines before these are not kept)")] if cut else []
+        return [*before, *(Text(line) for line in self.lines)]
 
     def _ended(self, attempt: str, end: str) -> str:
         row = self.router.ledger.attempt(attempt)

@@ -37,6 +37,8 @@ PANELS: dict[str, dict[str, str]] = {
         "jobs": "Submit jobs, see where they stand and why.",
         "pools": "List pools with their free capacity, and drain them.",
         "router": "Send the jobs of a ledger to the pools that suit them.",
+        "ledger": "Check the ledger of jobs, and repair it.",
+        "audit": "Show who did what, and verify that the log of it was not changed.",
         "simulate": "Try policies on a trace before they are trusted with jobs.",
     },
     "Trust": {

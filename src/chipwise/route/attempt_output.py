@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.present.blocks import Block, section
 from chipwise.present.safe import safe
+from chipwise.route.attempt_files import Unreadable, read_bounded
+from chipwise.route.backend import BackendDown
 from chipwise.route.backends.named import attempt_folder
-from chipwise.route.ledger import Ledger
+from chipwise.route.ledger import Ledger, LedgerView, RemoteLedger
 from chipwise.route.ledger.records import AttemptRow
 
 FAILURES = frozenset({"failed", "lost"})  # of other attempts the output adds nothing
@@ -28,9 +28,13 @@ class AttemptOutput:
     last: tuple[str, ...]  # lines, harmless and short; none where it printed nothing
 
 
-def read_outputs(ledger: Ledger, attempts: Sequence[AttemptRow]) -> dict[str, AttemptOutput]:
-    """The outputs, by attempt, of those that failed or were lost and whose folders this machine sees."""
+def read_outputs(ledger: LedgerView, attempts: Sequence[AttemptRow]) -> dict[str, AttemptOutput]:
+    """The outputs, by attempt of one job, of those that failed or were lost and whose folders this machine sees."""
     wanted = [attempt.id for attempt in attempts if attempt.state in FAILURES]
+    if isinstance(ledger, RemoteLedger):  # the folders are the service's to read
+        printed = ledger.printed(attempts[0].job_id) if wanted else {}
+        return {attempt: AttemptOutput(path, last) for attempt, (path, last) in printed.items()}
+    assert isinstance(ledger, Ledger)
     folders = dict.fromkeys(ledger.backend_folders().values()) if wanted else {}
     outputs = {}
     for attempt in wanted:
@@ -57,14 +61,11 @@ def output_blocks(attempts: Sequence[AttemptRow], outputs: Mapping[str, AttemptO
 def _last(path: Path) -> tuple[str, ...] | None:
     """The last lines of a file; None where there is no file. A program may have put anything in its place."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:  # not on this machine, removed after --keep, or another user's
+        data = read_bounded(path, BYTES, last=True)
+    except (Unreadable, BackendDown):  # removed after --keep, another user's, or nothing to show
         return None
-    with os.fdopen(handle, "rb") as file:
-        info = os.fstat(handle)
-        if not stat.S_ISREG(info.st_mode):
-            return None
-        file.seek(max(0, info.st_size - BYTES))
-        text = ESCAPES.sub("", file.read(BYTES).decode("utf-8", "replace"))
+    if data is None:
+        return None
+    text = ESCAPES.sub("", data.decode("utf-8", "replace"))
     lines = [safe(line.strip(), WIDTH) for line in text.splitlines() if line.strip()]
     return tuple(lines[-LINES:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from chipwise.errors import ChipwiseError
 from chipwise.route.job import Job, Variant
@@ -15,6 +15,8 @@ from chipwise.route.pool import Pool
 # states of an attempt as a backend sees it
 PENDING, RUNNING, SUCCEEDED, FAILED, LOST, CANCELLED = "pending", "running", "succeeded", "failed", "lost", "cancelled"
 ENDED = frozenset({SUCCEEDED, FAILED, LOST, CANCELLED})
+# seconds that one listing may take where it comes in pages (Kubernetes), with the last page and the waits for it
+LONGEST_LISTING_S = 240.0
 
 
 class BackendDown(ChipwiseError):
@@ -39,6 +41,7 @@ class Launch:
     folder: Path  # of the attempt: its launch file, claim, output and end; shared with the nodes that run it
     environment: Mapping[str, str]  # complete, but for secrets
     time_limit: float | None = None  # seconds after which the backend may stop it
+    digest: str = ""  # of its launch file, which the shim compares before it runs anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,10 @@ class Capacity:
 
 
 class Backend(Protocol):
-    """A backend. Every call may raise `BackendDown`; none waits longer than its time-out."""
+    """A backend. Every call may raise `BackendDown`; none waits longer than its time-out.
+
+    One that can start several attempts without waiting for each has `submit_all` besides (see `Together`).
+    """
 
     name: str
 
@@ -78,7 +84,10 @@ class Backend(Protocol):
         """Submit an attempt; the backend's own id of it. `BackendRefused` where it won't have it."""
 
     def list(self) -> Sequence[AttemptStatus]:
-        """Every attempt of this ledger that the backend still knows, ended ones included."""
+        """Every attempt of this ledger that is under way; ended ones for as long as the backend shows them.
+
+        Its cost must not grow with what is kept of attempts that ended long ago: `status` is asked for those.
+        """
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[AttemptStatus]:
         """Some attempts (attempt, backend id or empty), also those `list` has forgotten; unknown ones are absent."""
@@ -91,3 +100,11 @@ class Backend(Protocol):
 
     def predicted_start(self, launch: Launch) -> float | None:
         """When it would start, seconds since 1970; None where the backend can't tell."""
+
+
+@runtime_checkable
+class Together(Protocol):
+    """A backend that starts several attempts at once."""
+
+    def submit_all(self, launches: Sequence[Launch]) -> Sequence[str | BackendDown | BackendRefused]:
+        """Submit attempts; of each the backend's own id, or what went wrong with it alone."""

@@ -16,7 +16,7 @@ from chipwise.present.safe import safe
 from chipwise.route.attempt_output import AttemptOutput, output_blocks, read_outputs
 from chipwise.route.job_columns import DECISION_COLUMNS, EVENT_COLUMNS
 from chipwise.route.job_view import request_blocks, sheet_record
-from chipwise.route.ledger import open_ledger
+from chipwise.route.ledger import open_view
 from chipwise.route.ledger.liveness import liveness
 from chipwise.route.ledger.records import (
     CANCELLED,
@@ -74,7 +74,7 @@ class JobExplanation(Result):
 
 def explain_job(ledger: str, job: str) -> JobExplanation:
     """The whole story of a job: predictions, every decision with its reason, every attempt, why it is pending now."""
-    with open_ledger(ledger, create=False) as book:
+    with open_view(ledger, create=False) as book:
         attempts = tuple(book.attempts(job))
         return JobExplanation(
             time.time(),

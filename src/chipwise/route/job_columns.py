@@ -46,6 +46,8 @@ def job_columns(now: float) -> list[Column[JobRow]]:
         Column("failed_at", _failed_at, nested=True),
         Column("not_before", lambda j: j.not_before or None),
         Column("cancelling", lambda j: j.cancel),
+        Column("submitter", lambda j: j.submitter or None, help="who submitted it, as proven"),
+        Column("team", lambda j: j.team or None, help="of its owner"),
     ]
 
 

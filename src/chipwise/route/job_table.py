@@ -16,68 +16,31 @@ from numpy.typing import NDArray
 from chipwise.errors import InputError
 from chipwise.route.cluster_state import ClusterState, Floats, Ints
 from chipwise.route.job import Job
-from chipwise.route.job_table_kernels import advance_running, fill_starts, look_up_starts, scale_to_remaining
+from chipwise.route.job_table_columns import (
+    ADVANCED,
+    BY_BOTH,
+    BY_JOB,
+    CHOSEN,
+    FOLLOWS,
+    SCALED,
+    SHOWN_BOTH,
+    SHOWN_JOB,
+    WRITTEN,
+    Way,
+    pool_facts,
+)
+from chipwise.route.job_table_kernels import (
+    advance_running,
+    fill_starts,
+    in_parts,
+    least_needs,
+    look_up_starts,
+    look_up_starts_in,
+    scale_to_remaining,
+)
 from chipwise.route.late_spread import late_spread
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
-
-# by job: what is kept, and what an empty row holds
-BY_JOB: dict[str, Any] = {
-    "arrival": 0.0,
-    "weight": 1.0,
-    "deadline": inf,
-    "confidence": 0.9,
-    "budget": inf,
-    "restartable": False,
-    "restart_cost_s": 0.0,
-    "current_pool": -1,
-    "since": np.nan,
-    "done": 0.0,
-    "base": 0.0,
-    "every": inf,
-    "restart": 0.0,
-    "progress_time": 0.0,
-    "had": 0.0,
-    "fresh": False,
-    "ahead": 0.0,
-    "where": -1,
-    "behind": 0.0,
-    "warming": 0.0,
-}
-# by job and pool: what a state shows, and what the whole run takes, of which that is the part to come
-BY_BOTH: dict[str, Any] = {
-    "seconds": inf,
-    "low": inf,
-    "high": inf,
-    "usd": inf,
-    "joules": inf,
-    "chips": 0,
-    "variant_order": 0,
-    "last_failed": False,
-    "served": 0.0,
-    "before": 0.0,
-    "all_seconds": inf,
-    "all_low": inf,
-    "all_high": inf,
-    "usd_hour": 1.0,
-    "usd_once": 0.0,
-    "watts": 1.0,
-    "late": 0.0,
-}
-SHOWN_JOB = (
-    *("arrival", "weight", "deadline", "confidence", "budget", "restartable", "restart_cost_s"),
-    *("current_pool", "since"),
-)
-# as the kernels of those names take them
-SCALED = (
-    *("done", "all_seconds", "all_low", "all_high", "usd_hour", "usd_once", "watts"),
-    *("seconds", "low", "high", "usd", "joules"),
-)
-ADVANCED = (
-    *("current_pool", "base", "progress_time", "since", "every", "restart", "warming", "all_seconds"),
-    *("before", "done", "served", "had", "restart_cost_s"),
-)
-SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "variant_order", "last_failed", "late", "served")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +60,7 @@ class Candidate:
     done: float = 0.0  # share of the work that checkpoints hold
     spent: float = 0.0  # USD so far
     last_failed: tuple[str, str] | None = None  # pool and variant that failed last
+    account: int = -1  # whose quotas it counts against
 
     @classmethod
     def of(cls, job: Job, id: str, arrival: float, options: tuple[Option, ...], **history: Any) -> Self:
@@ -115,15 +79,6 @@ class Candidate:
             checkpoint.restart,
             **history,
         )
-
-
-def _pool_facts(pools: Sequence[Pool]) -> dict[str, Floats]:
-    """The figures of the pools, by name, in the order of the pools; no policy may write to them."""
-    by_pool = [pool.facts() for pool in pools]
-    facts = {name: np.array([one[name] for one in by_pool]) for name in (by_pool[0] if by_pool else ())}
-    for array in facts.values():
-        array.flags.writeable = False
-    return facts
 
 
 Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `JobTable.kept` keeps, for some rows
@@ -149,7 +104,7 @@ class JobTable:
         if len(set(self.pools)) != len(self.pools):
             raise InputError("pools", ", ".join(self.pools), "names that differ")
         self._column = {name: k for k, name in enumerate(self.pools)}
-        self._facts = _pool_facts(pools)
+        self._facts = pool_facts(pools)
         self._row: dict[str, int] = {}
         self._candidates: list[Candidate] = []
         self._ids: list[str] = []
@@ -184,6 +139,44 @@ class JobTable:
         self._ids.append(candidate.id)
         self._chosen.append({})
         self._write_row(j, candidate)
+
+    def add_all(self, candidates: Sequence[Candidate]) -> None:
+        """Many jobs come at once, to wait. Those that have the same options are written from one copy of them."""
+        first, count = len(self._candidates), len(candidates)
+        if not count:
+            return
+        new = {candidate.id: first + k for k, candidate in enumerate(candidates)}
+        for candidate in candidates:
+            if candidate.id in self._row or len(new) < count:
+                raise InputError("job", candidate.id, "an id that is not in the table yet")
+        room = len(self._arrays["current_pool"])
+        while room < first + count:
+            room *= 2
+        if room > len(self._arrays["current_pool"]):
+            self._grow(room)
+        kinds: dict[tuple[int, tuple[str, str] | None], int] = {}
+        kind = [kinds.setdefault((id(one.options), one.last_failed), len(kinds)) for one in candidates]
+        of_kind = dict(zip(kind, candidates, strict=True))
+        chosen = [self._choice(of_kind[k].options, of_kind[k].last_failed) for k in range(len(kinds))]
+        rows, which, a = np.arange(first, first + count), np.array(kind, dtype=np.int64), self._arrays
+        for name in a.keys() - {*WRITTEN, *CHOSEN, *FOLLOWS}:
+            a[name][first : first + count] = BY_JOB[name] if name in BY_JOB else BY_BOTH[name]
+        for name in WRITTEN:
+            a[name][first : first + count] = [getattr(one, name) for one in candidates]
+        a["base"][rows], a["restart_cost_s"][rows] = a["done"][rows], a["restart"][rows]
+        a["budget"][rows] = [one.budget - one.spent for one in candidates]
+        for name, of in CHOSEN.items():
+            by_kind = np.full((len(kinds), len(self.pools)), BY_BOTH[name], dtype=a[name].dtype)
+            for k, ways in enumerate(chosen):
+                by_kind[k, list(ways)] = [of(way) for way in ways.values()]
+            by_kind.take(which, axis=0, out=a[name][first : first + count], mode="clip")  # not through a buffer
+        options = [{p: option for p, (_, option, _) in ways.items()} for ways in chosen]
+        self._row |= new  # from here on nothing can fail: all of them are in the table, or none
+        self._candidates += candidates
+        self._ids += [one.id for one in candidates]
+        self._chosen += [options[k] for k in kind]  # shared: replaced as a whole where one changes
+        self._names = None
+        self._chosen_late(rows)
 
     def replace(self, candidate: Candidate) -> None:
         """A job's deadline, budget, options or where it last failed have changed; whether and where it runs has not."""
@@ -342,28 +335,37 @@ class JobTable:
             self._keep = keep
             a["fresh"][:] = False
         stale = np.flatnonzero(~a["fresh"][:n] & (a["current_pool"][:n] < 0))
-        if len(stale):
-            a["ahead"][stale], a["where"][stale], a["behind"][stale] = keep(self.part(moment, stale))
-            a["fresh"][stale] = True
+        for some in in_parts(stale):
+            a["ahead"][some], a["where"][some], a["behind"][some] = keep(self.part(moment, some))
+            a["fresh"][some] = True
         return a["ahead"][:n], a["where"][:n], a["behind"][:n]
+
+    def least(self) -> tuple[Floats, Floats, Floats]:
+        """Chips, chip-hours and dollars that each pending job takes at the least, by row; kept while none changes."""
+        n, a = len(self._candidates), self._arrays
+        for some in in_parts(np.flatnonzero(~a["counted"][:n] & (a["current_pool"][:n] < 0))):
+            needs = least_needs(a["chips"][some], a["seconds"][some], a["usd"][some])
+            a["least_chips"][some], a["least_chip_hours"][some], a["least_usd"][some] = needs
+            a["counted"][some] = True
+        return a["least_chips"][:n], a["least_chip_hours"][:n], a["least_usd"][:n]
 
     def starts_in(self, moment: Moment, where: Ints) -> Floats:
         """When each job could start in the pool named for its row, with no queue; now where none is (-1)."""
-        n, rows = len(self._candidates), np.flatnonzero(where >= 0)
+        n, chips = len(self._candidates), self._arrays["chips"]
         starts = np.full(n, moment.now)
+        if moment.starts is None:
+            look_up_starts_in(where, chips, moment.table, moment.now, starts)
+            return starts
+        rows = np.flatnonzero(where >= 0)
         p = where[rows]
-        chips = self._arrays["chips"][rows, p]
-        if moment.starts is not None:
-            starts[rows] = np.where(chips <= moment.free[p], moment.now, moment.starts[rows, p])
-        else:
-            starts[rows] = moment.table[p, chips]
+        starts[rows] = np.where(chips[rows, p] <= moment.free[p], moment.now, moment.starts[rows, p])
         return starts
 
     def _grow(self, rows: int) -> None:
         for names, shape in ((BY_JOB, (rows,)), (BY_BOTH, (rows, len(self.pools)))):
             for name, empty in names.items():
                 kind = {bool: np.bool_, int: np.int64}.get(type(empty), np.float64)
-                array: NDArray[Any] = np.full(shape, empty, dtype=kind)
+                array: NDArray[Any] = np.empty(shape, dtype=kind)  # a row is written when a job takes it
                 if name in self._arrays:
                     array[: len(self._arrays[name])] = self._arrays[name]
                 self._arrays[name] = array
@@ -371,7 +373,7 @@ class JobTable:
     def _write_row(self, j: int, candidate: Candidate) -> None:
         """Write a candidate into its row."""
         a = self._arrays
-        for name in ("arrival", "weight", "deadline", "confidence", "restartable", "done", "every", "restart"):
+        for name in WRITTEN:
             a[name][j] = getattr(candidate, name)
         a["base"][j], a["budget"][j] = candidate.done, candidate.budget - candidate.spent
         if a["current_pool"][j] < 0:
@@ -380,42 +382,46 @@ class JobTable:
 
     def _choose(self, j: int, last_failed: tuple[str, str] | None) -> None:
         """Take in each pool the first option that did not fail last, or the one that did where there is no other."""
-        a = self._arrays
-        chosen: dict[int, tuple[int, Option, bool]] = {}
-        for rank, option in enumerate(self._candidates[j].options):
+        a, chosen = self._arrays, self._choice(self._candidates[j].options, last_failed)
+        if chosen:
+            pools, ways = np.array(list(chosen)), list(chosen.values())
+            for name, of in CHOSEN.items():
+                a[name][j, pools] = [of(way) for way in ways]
+        self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
+        self._chosen_late(np.array([j]))
+
+    def _choice(self, options: Sequence[Option], last_failed: tuple[str, str] | None) -> dict[int, Way]:
+        """By pool, the option to take there: its rank, itself, and whether it failed last."""
+        chosen: dict[int, Way] = {}
+        for rank, option in enumerate(options):
             p = self._column.get(option.pool)
             if p is None:
                 continue
             failed_last = last_failed is not None and (option.pool, option.variant) == last_failed
             if p not in chosen or (chosen[p][2] and not failed_last):
                 chosen[p] = rank, option, failed_last
-        if chosen:
-            pools, taken = np.array(list(chosen)), list(chosen.values())
-            a["variant_order"][j, pools], a["last_failed"][j, pools] = (
-                [rank for rank, _, _ in taken],
-                [failed_last for _, _, failed_last in taken],
+        return chosen
+
+    def _chosen_late(self, rows: Ints) -> None:
+        """What follows from the options that some rows take."""
+        a = self._arrays
+        for part in in_parts(rows):
+            some = slice(part[0], part[-1] + 1) if part[-1] - part[0] == len(part) - 1 else part  # no copies of those
+            a["late"][some] = late_spread(
+                a["all_seconds"][some],
+                a["all_high"][some],
+                self._facts["interruptions"],
+                a["restartable"][some, None],
+                a["restart"][some, None],
             )
-            for name, values in (
-                ("chips", [o.chips for _, o, _ in taken]),
-                ("all_seconds", [o.seconds.value for _, o, _ in taken]),
-                ("all_low", [o.seconds.low for _, o, _ in taken]),
-                ("all_high", [o.seconds.high for _, o, _ in taken]),
-                ("usd_hour", [o.usd_hour for _, o, _ in taken]),
-                ("usd_once", [o.usd_once for _, o, _ in taken]),
-                ("watts", [o.watts for _, o, _ in taken]),
-            ):
-                a[name][j, pools] = values
-        self._chosen[j] = {p: option for p, (_, option, _) in chosen.items()}
-        job, interruptions = self._candidates[j], self._facts["interruptions"]
-        a["late"][j] = late_spread(a["all_seconds"][j], a["all_high"][j], interruptions, job.restartable, job.restart)
-        self._width = max(self._width, int(a["chips"][j].max(initial=0)) + 1)
-        self._scale(np.array([j]))
+            self._width = max(self._width, int(a["chips"][some].max(initial=0)) + 1)
+        self._scale(rows)
 
     def _scale(self, rows: Ints) -> None:
         """From what whole runs take to what is still to come."""
         a = self._arrays
         scale_to_remaining(rows, *(a[name] for name in SCALED))
-        a["fresh"][rows] = False
+        a["fresh"][rows] = a["counted"][rows] = False
 
     def _advance(self, rows: Ints, now: float) -> None:
         """Where running jobs are by now, as far as estimates tell."""

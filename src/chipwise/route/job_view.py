@@ -26,7 +26,7 @@ from chipwise.route.job_columns import (
     job_columns,
     job_record,
 )
-from chipwise.route.ledger import Ledger, open_ledger
+from chipwise.route.ledger import LedgerView, open_view
 from chipwise.route.ledger.records import OVER, SUCCEEDED, AttemptRow, JobRow
 from chipwise.route.names import JOB_STATES
 from chipwise.units import format_money
@@ -42,11 +42,13 @@ class JobList(Result):
     jobs: tuple[JobRow, ...]
     at: float  # seconds since 1970
     totals: Mapping[str, int] | None = None  # all jobs of the ledger, by state
+    bad_rows: tuple[str, ...] = ()  # jobs that are left out, as their rows can't be read
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
         totals = {} if self.totals is None else {"totals": self.totals}
-        return {"ledger": self.ledger, "jobs": [job_record(job) for job in self.jobs], **totals}
+        bad = {"bad_rows": self.bad_rows} if self.bad_rows else {}
+        return {"ledger": self.ledger, "jobs": [job_record(job) for job in self.jobs], **totals, **bad}
 
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: a row a job."""
@@ -55,11 +57,12 @@ class JobList(Result):
     def blocks(self) -> list[Block]:
         """For people."""
         counts = ", ".join(f"{n:,} {state}" for state, n in (self.totals or {}).items())
+        bad = [Text(f"left out: {safe(line)}") for line in self.bad_rows]
         if not self.jobs:
             words = f"no such job; there are {counts}" if counts else "no job"
-            return [Text(f"ledger {safe(self.ledger)}: {words}")]
+            return [Text(f"ledger {safe(self.ledger)}: {words}"), *bad]
         title = f"ledger {safe(self.ledger)}" + (f": {counts}" if counts else "")
-        return [Text(title), table(job_columns(self.at), self.jobs)]
+        return [Text(title), table(job_columns(self.at), self.jobs), *bad]
 
 
 class WaitedJobs(JobList):
@@ -125,14 +128,15 @@ def list_jobs(
     """The newest jobs of a ledger: all, or those of a state, an owner or a name."""
     if state is not None and state not in JOB_STATES:
         raise InputError("state", state, f"one of {', '.join(JOB_STATES)}")
-    with open_ledger(ledger, create=False) as book:
+    with open_view(ledger, create=False) as book:
         totals = {name: int(count) for name, count in book.totals()["jobs"].items()}
-        return JobList(book.where, tuple(book.jobs(state, owner, name, limit)), time.time(), totals)
+        jobs = tuple(book.jobs(state, owner, name, limit))
+        return JobList(book.where, jobs, time.time(), totals, tuple(map(str, book.bad_rows.values())))
 
 
 def show_job(ledger: str, job: str) -> JobSheet:
     """One job of a ledger."""
-    with open_ledger(ledger, create=False) as book:
+    with open_view(ledger, create=False) as book:
         attempts = tuple(book.attempts(job))
         return JobSheet(book.job(job), attempts, read_outputs(book, attempts))
 
@@ -140,7 +144,7 @@ def show_job(ledger: str, job: str) -> JobSheet:
 def change_jobs(ledger: str, change: str, jobs: Sequence[str]) -> JobList:
     """Cancel or retry jobs, all or none."""
     now = time.time()
-    with open_ledger(ledger, create=False) as book:
+    with open_view(ledger, create=False) as book:
         book.change(change, list(dict.fromkeys(jobs)), now)
         return CHANGES[change](book.where, _rows(book, jobs), now)
 
@@ -150,12 +154,14 @@ def wait_for_jobs(
 ) -> WaitedJobs:
     """The jobs once all of them are over, or after a time-out in seconds; `report` is told how many are."""
     until = None if timeout is None else time.monotonic() + timeout
-    with open_ledger(ledger, create=False) as book:
+    with open_view(ledger, create=False) as book:
         rows = _wait(book, jobs, until, report)
         return WaitedJobs(book.where, rows, time.time())
 
 
-def _wait(book: Ledger, jobs: Sequence[str], until: float | None, report: Callable[[int], None]) -> tuple[JobRow, ...]:
+def _wait(
+    book: LedgerView, jobs: Sequence[str], until: float | None, report: Callable[[int], None]
+) -> tuple[JobRow, ...]:
     pause = 0.1
     while True:
         rows = _rows(book, jobs)
@@ -168,7 +174,7 @@ def _wait(book: Ledger, jobs: Sequence[str], until: float | None, report: Callab
         pause = min(2.0, 1.5 * pause)  # jobs last minutes: two seconds late is soon enough, and spares the ledger
 
 
-def _rows(book: Ledger, jobs: Sequence[str]) -> tuple[JobRow, ...]:
+def _rows(book: LedgerView, jobs: Sequence[str]) -> tuple[JobRow, ...]:
     return tuple(book.job(job) for job in jobs)
 
 

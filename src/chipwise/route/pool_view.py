@@ -14,7 +14,7 @@ from chipwise.present.result import Result
 from chipwise.present.safe import safe
 from chipwise.route.backend import Capacity
 from chipwise.route.backends.named import backend_name, backends_of
-from chipwise.route.ledger import Ledger, LedgerError, open_ledger
+from chipwise.route.ledger import LedgerError, LedgerView, open_view
 from chipwise.route.ledger.records import BackendRow
 from chipwise.route.load import Pools
 from chipwise.route.pool import Pool
@@ -130,7 +130,7 @@ class PoolList(Result):
 def list_pools(pools: Pools, ledger: str = "", ask: bool = True) -> PoolList:
     """The pools of a file with their state in a ledger and, unless told not to `ask`, their backends' capacity."""
     try:
-        book = open_ledger(ledger, create=False)
+        book = open_view(ledger, create=False)
     except LedgerError as error:
         if not error.missing:
             raise
@@ -153,16 +153,16 @@ def resume_pool(pools: Pools, name: str, ledger: str = "") -> PoolList:
 
 def _change(pools: Pools, name: str, drained: bool, reason: str, ledger: str) -> PoolList:
     pools.pool(name)
-    with open_ledger(ledger) as book:
+    with open_view(ledger) as book:
         book.drain(name, drained, reason, time.time())
     return list_pools(pools, ledger, ask=False)
 
 
-def _statuses(pools: Pools, book: Ledger | None, ask: bool) -> tuple[PoolStatus, ...]:
+def _statuses(pools: Pools, book: LedgerView | None, ask: bool) -> tuple[PoolStatus, ...]:
     held: Mapping[str, float] = {} if book is None else book.totals()["chips"]
     backends = {} if book is None else {row.name: row for row in book.backends()}
     drained = {} if book is None else book.drained()
-    capacities, errors = _capacities(pools, "none" if book is None else book.uid) if ask else ({}, {})
+    capacities, errors = _capacities(pools, "none" if book is None else book.uid or "none") if ask else ({}, {})
     return tuple(
         PoolStatus(
             pool,

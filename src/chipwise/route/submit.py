@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -20,13 +20,15 @@ from chipwise.route.estimates import Admitted, admit, estimator
 from chipwise.route.job import Job
 from chipwise.route.job_columns import NAME, feasibility, job_columns, job_record, money
 from chipwise.route.job_table import Candidate, JobTable
-from chipwise.route.ledger import Ledger, NewJob, open_ledger
+from chipwise.route.ledger import Ledger, NewJob, RemoteLedger, open_ledger
+from chipwise.route.ledger.actor import Actor
+from chipwise.route.ledger.codec import unpack
 from chipwise.route.ledger.records import JobRow
 from chipwise.route.load import Pools, load_jobs
+from chipwise.route.load.jobs import job_documents
 from chipwise.route.names import DEFAULT_POLICY
 from chipwise.route.option import Option
 from chipwise.route.policies import policy_named
-from chipwise.route.pool import Pool
 
 Progress = Callable[[int, int, str], None]  # told (jobs so far, jobs, what is being done)
 
@@ -98,7 +100,7 @@ class Submission(Result):
 
 def read_jobs(files: Sequence[Path], now: float) -> list[Job]:
     """The jobs of job files; of several, an error names the file that it is in."""
-    return [job for file in files for job in _jobs_of(file, now, len(files) > 1)]
+    return [job for file in files for job in _of_file(file, len(files) > 1, lambda path: load_jobs(path, now))]
 
 
 def submit(
@@ -117,19 +119,48 @@ def submit(
     that were not checked yet are compiled for every pool. A job that can run in no pool is a `Refusal`.
     """
     now = time.time() if now is None else now
-    if policy is not None:
-        policy_named(policy)
-    admitted = _admitted(jobs, pools.pools, compile, now, progress or (lambda done, many, what: None))
-    first = [] if policy is None else [first_pool(one, pools, policy, now) for one in admitted]
+    admitted = _admitted(jobs, pools, policy, compile, now, progress)
     with open_ledger(ledger) as book:
-        followed, source = (policy, "as asked") if policy else followed_policy(book)
-        # a policy may fail: before anything is written
-        first = first or [first_pool(one, pools, followed, now) for one in admitted]
-        ids = book.submit([NewJob(a.job, a.options, a.infeasible) for a in admitted], now)
-        rows = [book.job(job_id) for job_id in ids]
-        where = book.where
+        teams = [pools.access.team_of(job.owner or book.actor.who) for job in jobs]
+        return _write(book, admitted, pools, Submitter(book.actor, teams), policy, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitter:
+    """Who submits jobs, as proven, and the team of each job's owner."""
+
+    actor: Actor
+    teams: Sequence[str]
+    scoped: bool = False  # keys are each owner's own
+
+
+def submit_to(
+    ledger: Ledger, jobs: Sequence[Job], pools: Pools, submitter: Submitter, *, policy: str | None, now: float
+) -> Submission:
+    """Write jobs to a ledger that is open, for somebody else."""
+    return _write(ledger, _admitted(jobs, pools, policy, False, now, None), pools, submitter, policy, now)
+
+
+def submit_remotely(files: Sequence[Path], ledger: str, policy: str | None = None) -> Submission:
+    """Send the jobs of job files to a service, which checks and estimates them by its own pools."""
+    documents = [document for file in files for document in _of_file(file, len(files) > 1, job_documents)]
+    with RemoteLedger(ledger) as service:
+        return replace(unpack(Submission, service.submit(documents, policy)), ledger=service.where)
+
+
+def _write(
+    book: Ledger, admitted: Sequence[Admitted], pools: Pools, submitter: Submitter, policy: str | None, now: float
+) -> Submission:
+    followed, source = (policy, "as asked") if policy else followed_policy(book)
+    first = [first_pool(one, pools, followed, now) for one in admitted]  # a policy may fail: before anything is written
+    new = [
+        NewJob(one.job, one.options, one.infeasible, team, submitter.scoped)
+        for one, team in zip(admitted, submitter.teams, strict=True)
+    ]
+    ids = book.submit(new, now, submitter.actor, pools.access.quotas)
+    rows = [book.job(job_id) for job_id in ids]
     taken = tuple(SubmittedJob(row, one.warnings, pool) for row, one, pool in zip(rows, admitted, first, strict=True))
-    return Submission(where, taken, followed, source, tuple(pools.assumptions), now)
+    return Submission(book.where, taken, followed, source, tuple(pools.assumptions), now)
 
 
 def followed_policy(ledger: Ledger) -> tuple[str, str]:
@@ -166,22 +197,35 @@ def first_pool(admitted: Admitted, known: Pools, policy: str, now: float) -> str
 
 
 def _admitted(
-    jobs: Sequence[Job], pools: Sequence[Pool], compile_programs: bool, now: float, progress: Progress
+    jobs: Sequence[Job],
+    pools: Pools,
+    policy: str | None,
+    compile_programs: bool,
+    now: float,
+    progress: Progress | None,
 ) -> list[Admitted]:
+    if policy is not None:
+        policy_named(policy)
+    tell = progress or (lambda done, many, what: None)
     admitted: list[Admitted] = []
     using = estimator(
         compile_programs,
-        lambda chips, stage, seconds: progress(len(admitted) + 1, len(jobs), f"{chips}: {stage}, {seconds:.0f} s"),
+        lambda chips, stage, seconds: tell(len(admitted) + 1, len(jobs), f"{chips}: {stage}, {seconds:.0f} s"),
     )
     for i, job in enumerate(jobs):
-        progress(i + 1, len(jobs), job.name)
-        admitted.append(admit(job, *using.options(job, pools), now))
+        tell(i + 1, len(jobs), job.name)
+        admitted.append(admit(job, *using.options(job, pools.pools), now))
+    if policy is not None and admitted:  # it may fail: before a ledger is made
+        first_pool(admitted[0], pools, policy, now)
     return admitted
 
 
-def _jobs_of(file: Path, now: float, several: bool) -> list[Job]:
+T = TypeVar("T")
+
+
+def _of_file(file: Path, several: bool, read: Callable[[Path], list[T]]) -> list[T]:
     try:
-        return load_jobs(file, now)
+        return read(file)
     except InputError as error:
         if not several or str(file) in (error.field, error.value):
             raise

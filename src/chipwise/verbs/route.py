@@ -65,7 +65,7 @@ def simulate(
 
 def submit(
     jobs: str | Path | Sequence[str | Path],
-    pools: str | Path,
+    pools: str | Path | None = None,
     *,
     ledger: str | Path = "",
     policy: str | None = None,
@@ -75,9 +75,10 @@ def submit(
 ) -> Submission:
     """Write the jobs of job files to a ledger, all or none, and say what each would take where.
 
-    `ledger` is a file or ``postgresql://...`` (default: your own file); `policy` is the one whose first choice is told
-    (default: that of the router on the ledger). `compile` compiles programs that were not checked yet, for every pool.
-    A job that can run in no pool is a `Refusal`, and nothing is written.
+    `ledger` is a file, ``postgresql://...`` (default: your own file), or a service at ``unix:///PATH``, which
+    estimates the jobs by its own `pools`; `policy` is the one whose first choice is told (default: that of the router
+    on the ledger). `compile` compiles programs that were not checked yet, for every pool. A job that can run in no
+    pool is a `Refusal`, and nothing is written.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -87,12 +88,20 @@ def submit(
     """
     import time
 
+    from chipwise.errors import NOTHING, InputError
+    from chipwise.route.ledger import is_remote
     from chipwise.route.load import read_pools
-    from chipwise.route.submit import read_jobs
+    from chipwise.route.submit import read_jobs, submit_remotely
     from chipwise.route.submit import submit as run
 
     now = time.time()
-    files = [jobs] if isinstance(jobs, str | Path) else jobs
-    read = read_jobs([Path(file) for file in files], now)
+    files = [Path(file) for file in ([jobs] if isinstance(jobs, str | Path) else jobs)]
+    if is_remote(str(ledger)):
+        if compile:
+            raise InputError("compile", "a service", "a ledger of your own: services compile no programs")
+        return submit_remotely(files, str(ledger), policy)
+    if pools is None:
+        raise InputError("pools", NOTHING, "a pools file, or CHIPWISE_POOLS naming one")
+    read = read_jobs(files, now)
     where = read_pools(pools, knowledge)
     return run(read, where, str(ledger), policy=policy, compile=compile, now=now, progress=progress)

@@ -14,6 +14,7 @@ EASY backfill: D. Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; A. Mu'a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -165,10 +166,14 @@ def _decisions(
     explain: Collection[str] | None,
     heads: Sequence[int],
 ) -> list[Decision]:
+    figures: dict[int, dict[str, Any]] = {}  # of a job that moves, for its stop and its start
+
     def decided(j: int, kind: str, p: int, reason: str) -> Decision:
         job, pool = state.jobs[j], state.pools[p] if p >= 0 else ""
         variant = options(job, pool).variant if options and kind == "start" else ""
-        return Decision(job, kind, pool, variant, reason, reasons.compared(state, decision, j))
+        if j not in figures:
+            figures[j] = reasons.compared(state, decision, j)
+        return Decision(job, kind, pool, variant, reason, figures[j])
 
     changed: list[int] = np.flatnonzero(allocation.pos != allocation.current_pool).tolist()
     decisions = []

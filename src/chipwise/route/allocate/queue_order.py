@@ -12,7 +12,9 @@ from chipwise.route.cluster_state import ClusterState, Flags, Floats, Ints, Poli
 
 OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
 LEASE_S = 360.0  # that a job keeps chips given to it as a fair share: a round of Gavel's (OSDI 2020, section 5)
-RUNS = 100  # of equal keys, above which sorting all again is quicker than sorting each run
+SMALL = 256  # keys up to which numpy's own stable sort is as quick
+DIGIT_BITS, DIGITS = 11, 6  # of the 64 bits of a number: 2,048 counts fit the first cache
+ALL_BITS, FIRST_BIT = np.uint64(2**64 - 1), np.uint64(2**63)
 PATIENCE = 86_400.0  # s that a job of priority 1 waits before it goes first: a day, our choice; whole days are noticed
 
 
@@ -101,27 +103,55 @@ def pairs(state: ClusterState, decision: PolicyDecision, aged: Flags, due: Float
     )
     order_of_pairs = in_order(key[overdue_count:count]) + overdue_count
     if overdue_count:
-        due_of_pair = due[jobs[:overdue_count]]
-        rank_of_job = np.cumsum(np.concatenate([[0], jobs[1:overdue_count] != jobs[: overdue_count - 1]]))
-        order_of_pairs = np.concatenate([np.lexsort((key[:overdue_count], rank_of_job, due_of_pair)), order_of_pairs])
+        overdue_first = np.empty(overdue_count, dtype=np.int64)
+        begins = np.flatnonzero(np.concatenate([[True], jobs[1:overdue_count] != jobs[: overdue_count - 1]]))
+        by_due = np.argsort(due[jobs[begins]], kind="stable")
+        _by_job(by_due, np.append(begins, overdue_count), key, overdue_first)
+        order_of_pairs = np.concatenate([overdue_first, order_of_pairs])
     return jobs[order_of_pairs], pools[order_of_pairs], int(overdue_count)
 
 
 def in_order(key: Floats) -> Ints:
-    """Indices in the order of their keys, equal ones as they stand (a stable sort)."""
-    order = np.argsort(key)  # several times as fast as the stable one, and the same where no two are alike
-    begins, ends = _runs(key, order)
-    if len(begins) > RUNS:
+    """Indices in the order of their keys, equal ones as they stand: a radix sort, stable by its nature.
+
+    On machines whose numpy sorts numbers one by one, thousands of keys take a third of the time.
+
+    >>> in_order(np.array([2.0, -1.0, 0.0, 2.0, -0.0, np.inf, -np.inf])).tolist()
+    [6, 1, 2, 4, 0, 3, 5]
+    """
+    if len(key) < SMALL:
         return np.argsort(key, kind="stable")
-    for begin, end in zip(begins, ends, strict=True):
-        order[begin:end].sort()
+    bits = (key + 0.0).view(np.uint64)  # no -0, which equals 0
+    # as whole numbers in the same order: those below 0 with all bits turned, the others with the first
+    bits ^= np.where(bits >> np.uint64(63), ALL_BITS, FIRST_BIT)
+    order, spare = np.empty(len(key), dtype=np.int64), np.empty(len(key), dtype=np.int64)
+    _radix_sort(bits, order, spare, np.zeros((DIGITS, 1 << DIGIT_BITS), dtype=np.int64))
     return order
 
 
-def _runs(key: Floats, order: Ints) -> tuple[list[int], list[int]]:
-    """Where in a sorted order runs of equal keys begin and end."""
-    values = key[order]
-    return _edges(values[1:] == values[:-1])
+@jit_cached
+def _radix_sort(bits: Any, order: Any, spare: Any, counts: Any) -> None:
+    """Sort by digits of 11 bits, the last first; digits that all have in common are passed over."""
+    n, mask = bits.shape[0], np.uint64((1 << DIGIT_BITS) - 1)
+    for k in range(n):
+        order[k] = k
+        for digit in range(DIGITS):
+            counts[digit, (bits[k] >> np.uint64(DIGIT_BITS * digit)) & mask] += 1
+    for digit in range(DIGITS):
+        shift = np.uint64(DIGIT_BITS * digit)
+        if counts[digit, (bits[0] >> shift) & mask] == n:
+            continue
+        begin = 0
+        for value in range(counts.shape[1]):
+            many = counts[digit, value]
+            counts[digit, value] = begin
+            begin += many
+        for k in range(n):
+            value = (bits[order[k]] >> shift) & mask
+            spare[counts[digit, value]] = order[k]
+            counts[digit, value] += 1
+        for k in range(n):
+            order[k] = spare[k]
 
 
 def _edges(alike: Flags) -> tuple[list[int], list[int]]:
@@ -177,6 +207,21 @@ def _collect(
         if overdue:
             overdue_count = count
     return overdue_count, count
+
+
+@jit_cached
+def _by_job(by_due: Any, begins: Any, key: Any, order: Any) -> None:
+    """Pairs job by job, those of each by their keys, equal ones as they stand (an insertion sort: they are few)."""
+    count = 0
+    for k in range(by_due.shape[0]):
+        first = count
+        for pair in range(begins[by_due[k]], begins[by_due[k] + 1]):
+            place = count
+            while place > first and key[order[place - 1]] > key[pair]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = pair
+            count += 1
 
 
 @jit_helper

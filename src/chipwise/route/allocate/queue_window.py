@@ -20,7 +20,7 @@ import numpy as np
 
 from chipwise.io.jit import jit_cached
 from chipwise.route.allocate.queue_order import PATIENCE, by_id
-from chipwise.route.cluster_state import ClusterState, Floats, Ints, Policy
+from chipwise.route.cluster_state import ClusterState, Flags, Floats, Ints, Policy
 from chipwise.route.job_table import JobTable, Keep, Moment
 
 DEPTH = 500  # pending jobs that one scheduling pass considers: as Slurm's backfill does (bf_max_job_test, 22.05)
@@ -51,6 +51,11 @@ def windowed(window: QueueWindow) -> Callable[[Policy], Policy]:
     return register
 
 
+def is_windowed(policy: Policy) -> bool:
+    """Whether a policy is shown a part of a long queue."""
+    return policy in _WINDOWS
+
+
 def queue_window(
     table: JobTable,
     policy: Policy,
@@ -59,8 +64,12 @@ def queue_window(
     depth: int | None = DEPTH,
     explain: Collection[str] = (),
     patience: float = PATIENCE,
+    held: Flags | None = None,
 ) -> ClusterState:
-    """What a policy is shown for one decision: all, where it has no `QueueWindow` or no more than `depth` wait."""
+    """What a policy is shown for one decision: all, where it has no `QueueWindow` or no more than `depth` wait.
+
+    `held`: rows that can't start whatever is free; they take no place of the window.
+    """
     window, current_pool = _WINDOWS.get(policy), table.column("current_pool")
     if depth is None or window is None or np.count_nonzero(current_pool < 0) <= depth:
         return table.part(moment, None)
@@ -68,7 +77,8 @@ def queue_window(
     order = sort_keys[0] if window.order is None else window.order(table, moment, sort_keys)
     pending, key = np.empty(len(table), dtype=np.int64), np.empty(len(table))
     arrival, weight, had = (table.column(name) for name in ("arrival", "weight", "had"))
-    aged, count = _pending_rows(moment.now, patience, current_pool, arrival, weight, had, order, pending, key)
+    waiting = current_pool if held is None else np.where(held, 0, current_pool)
+    aged, count = _pending_rows(moment.now, patience, waiting, arrival, weight, had, order, pending, key)
     first = _first_rows(table, pending[:aged], key[:aged], depth)
     if len(first) < depth:
         first = np.concatenate([first, _first_rows(table, pending[aged:count], key[aged:count], depth - len(first))])

@@ -18,21 +18,26 @@ OTHERS = 2  # pools named beside the chosen one
 def compared(state: ClusterState, decision: PolicyDecision, j: int) -> dict[str, Any]:
     """What was compared for one job: by pool the score, the predicted start, seconds and dollars."""
     figures: dict[str, Any] = {}
-    rows = (decision.score[j], state.start[j], state.seconds[j], state.usd[j], state.chips[j], state.last_failed[j])
-    for pool, score, start, seconds, usd, chips, last_failed in zip(
-        state.pools, *(row.tolist() for row in rows), strict=True
-    ):
+    rows = (decision.score, state.start, state.seconds, state.usd, state.chips)
+    for pool, score, start, seconds, usd, chips in zip(state.pools, *[row[j].tolist() for row in rows], strict=True):
         if seconds < inf:
             figures[pool] = {
-                "score": score if isfinite(score) else None,
-                "start": start if isfinite(start) else None,
+                "score": score if -inf < score < inf else None,
+                "start": start if -inf < start < inf else None,
                 "seconds": seconds,
                 "usd": usd,
                 "chips": chips,
             }
-            if last_failed:
-                figures[pool]["last_failed"] = True
+    for p in _failed_last(state, j):
+        if state.pools[p] in figures:
+            figures[state.pools[p]]["last_failed"] = True
     return figures
+
+
+def _failed_last(state: ClusterState, j: int) -> list[int]:
+    """The pools in which a job failed last."""
+    failed: list[bool] = state.last_failed[j].tolist()
+    return [p for p, last in enumerate(failed) if last] if True in failed else []
 
 
 class Place(NamedTuple):
@@ -111,9 +116,11 @@ def amount(value: float, unit: str) -> str:
 
 def _tied(state: ClusterState, decision: PolicyDecision, j: int, p: int) -> str:
     """That another pool has a lower score, near enough to count as equal."""
-    tie = float(np.broadcast_to(np.asarray(decision.tie, dtype=float), (len(state.jobs),))[j])
+    tie = _of_job(decision.tie, j)
+    if not tie:
+        return ""
     score, least = float(decision.score[j, p]), float(decision.score[j].min())
-    if not tie or not least < score <= least + tie * abs(least):
+    if not least < score <= least + tie * abs(least):
         return ""
     return f"; scores within {tie:.0%} count as equal: it ends first there, or is free"
 
@@ -135,13 +142,12 @@ def _nowhere(state: ClusterState, j: int) -> str:
 
 def _others(state: ClusterState, decision: PolicyDecision, j: int, p: int, free: Ints) -> str:
     score: list[float] = decision.score[j].tolist()
-    ranked = sorted((q for q, value in enumerate(score) if q != p and isfinite(value)), key=score.__getitem__)
+    ranked = sorted([q for q, value in enumerate(score) if q != p and -inf < value < inf], key=score.__getitem__)
     parts = [
         f"; {state.pools[q]}: {amount(score[q], decision.unit)}, {_when(state, j, q, free)}" for q in ranked[:OTHERS]
     ]
-    if state.last_failed[j].any():
-        last_failed = [state.pools[int(q)] for q in np.flatnonzero(state.last_failed[j]) if q != p]
-        parts += [f"; {', '.join(last_failed)} failed last"] if last_failed else []
+    last_failed = [state.pools[q] for q in _failed_last(state, j) if q != p]
+    parts += [f"; {', '.join(last_failed)} failed last"] if last_failed else []
     return "".join(parts)
 
 
@@ -160,6 +166,11 @@ def _start(when: float, now: float) -> str:
 
 def _with_notes(state: ClusterState, decision: PolicyDecision, j: int, text: str) -> str:
     note = decision.notes.get(state.jobs[j], "")
-    if not note and decision.wait_note and np.broadcast_to(decision.wait, (len(state.jobs),))[j] > 0:
+    if not note and decision.wait_note and _of_job(decision.wait, j) > 0:
         note = decision.wait_note
     return text + (f"; {note}" if note else "")
+
+
+def _of_job(value: Any, j: int) -> float:
+    """What a policy says of a job, where it may say the same of all."""
+    return float(value[j] if isinstance(value, np.ndarray) and value.ndim else value)

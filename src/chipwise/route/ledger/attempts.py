@@ -8,9 +8,9 @@ from typing import Any
 
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
-from chipwise.route.ledger.codec import decode, encode, storable
+from chipwise.route.ledger.codec import encode, storable
 from chipwise.route.ledger.database import Database, Row
-from chipwise.route.ledger.error import Conflict
+from chipwise.route.ledger.error import BadRow, Conflict
 from chipwise.route.ledger.records import (
     CANCELLED,
     FAILED,
@@ -23,7 +23,17 @@ from chipwise.route.ledger.records import (
     AttemptEnd,
     AttemptRow,
 )
-from chipwise.route.ledger.rows import ATTEMPT, attempt_of, job_number, next_id, note, notes, stamp, text_of
+from chipwise.route.ledger.rows import (
+    ATTEMPT,
+    attempt_of,
+    job_number,
+    next_id,
+    note,
+    notes,
+    options_of,
+    stamp,
+    text_of,
+)
 from chipwise.route.ledger.schema import SQL_UNDER_WAY
 from chipwise.route.ledger.states import FURTHEST_S, STOPS, is_due, step_after, step_attempt, step_job
 from chipwise.route.option import Option
@@ -102,7 +112,10 @@ def _startable(db: Database, decision: Decision, due: bool, free: int) -> Option
     row = db.one("SELECT options FROM jobs WHERE id = ?", job_number(decision.job)) if due and free > 0 else None
     if row is None:
         return None
-    options = decode(tuple[Option, ...], row[0])
+    try:
+        options = options_of(decision.job, row[0])
+    except BadRow:  # damaged since it was read: the next pass says so
+        return None
     option = next((o for o in options if (o.pool, o.variant) == (decision.pool, decision.variant)), None)
     return option if option is not None and option.chips <= free else None
 
@@ -173,8 +186,13 @@ def _wait(db: Database, decision: Decision, pool: str, reason: str, waits_for: s
     return waits_for != pool
 
 
-def take(db: Database, router: str, now: float, lease: float, pools: Sequence[str] | None = None) -> list[AttemptRow]:
-    """The attempts that this router looks after from now on: its own, and those whose lease has run out."""
+def take(
+    db: Database, router: str, now: float, lease: float, pools: Sequence[str] | None = None, seen: float = 0.0
+) -> list[Row]:
+    """The attempts, as rows, that this router looks after from now on: its own, and those whose lease has run out.
+
+    Its own that run have done so for `seen` seconds more.
+    """
     only = "" if pools is None else f" AND pool IN ({', '.join('?' * len(pools)) or 'NULL'})"
     rows = db.all(
         f"SELECT {ATTEMPT} FROM attempts WHERE state IN {SQL_UNDER_WAY} AND (router = ? OR lease < ? OR lease > ?)"
@@ -184,8 +202,10 @@ def take(db: Database, router: str, now: float, lease: float, pools: Sequence[st
         now + FURTHEST_S,
         *map(storable, pools or ()),
     )
-    db.many("UPDATE attempts SET router = ?, lease = ? WHERE id = ?", [(router, now + lease, row[0]) for row in rows])
-    taken = [replace(attempt_of(row), router=router, lease=now + lease) for row in rows]
+    db.many(
+        "UPDATE attempts SET router = ?, lease = ?, seen = seen + ? WHERE id = ?",
+        [(router, now + lease, seen_more(row[4], row[5], router, seen), row[0]) for row in rows],
+    )
     notes(
         db,
         [
@@ -194,7 +214,12 @@ def take(db: Database, router: str, now: float, lease: float, pools: Sequence[st
             if row[5] != router
         ],
     )
-    return taken
+    return rows
+
+
+def seen_more(state: str, before: str, router: str, seconds: float) -> float:
+    """Of the seconds since a router last looked, those for which it saw an attempt run that `before` looked after."""
+    return seconds if state == RUNNING and before == router else 0.0
 
 
 def mark_submitted(db: Database, attempt: str, backend_id: str, now: float) -> None:
@@ -315,18 +340,19 @@ def end(db: Database, attempt: str, how: AttemptEnd, now: float) -> bool:
     return True
 
 
-def ask_stop(db: Database, attempt: str, why: str, now: float) -> None:
-    """Ask that an attempt be stopped; whoever looks after it tells the backend."""
+def ask_stop(db: Database, attempt: str, why: str, now: float) -> int | None:
+    """Ask that an attempt be stopped: whoever looks after it tells the backend. Its job; None: it was asked before."""
     if why not in STOPS:
         raise Conflict(f"attempt {attempt} can't be stopped as {why!r}; expected one of {', '.join(STOPS)}")
     row = one(db, attempt)
     if row.state not in UNDER_WAY:
         raise Conflict(f"attempt {attempt} is {row.state}: there is nothing to stop")
     if row.stop in (why, "cancel"):  # an owner's word outweighs a policy's
-        return
+        return None
     db.run("UPDATE attempts SET stop = ? WHERE id = ?", why, attempt)
     db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), int(row.job_id))
     note(db, now, int(row.job_id), "stop asked", why, attempt)
+    return int(row.job_id)
 
 
 def over_before(db: Database, attempts: Sequence[str], when: float) -> list[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from chipwise.route.ledger.database import Database
+from collections.abc import Callable
+
+from chipwise.route.ledger.database import Database, Row
+from chipwise.route.ledger.error import BadRow
+from chipwise.route.ledger.rows import ATTEMPT, DECISION, EVENT, JOB, Decoded, attempt_of, decision_of, event_of
 from chipwise.route.ledger.schema import SQL_UNDER_WAY
 
 # a query that finds what should not be, and what to say of each row it finds: {0}, {1}, ... are its columns
@@ -76,18 +80,10 @@ _RULES: tuple[tuple[str, str], ...] = (
         "attempt {0}: running, without a time at which it started",
     ),
     (
-        "SELECT max(backend_id), pool, count(*) FROM attempts WHERE backend_id <> '' GROUP BY pool, backend_id "
-        "HAVING count(*) > 1",
-        "backend id {0} of pool {1} belongs to {2} attempts",
-    ),
-    ("SELECT count(*), max(id) FROM jobs HAVING count(*) > 0 AND count(*) <> max(id)", "{0} jobs, numbered up to {1}"),
-    (
-        "SELECT count(*), max(id) FROM events HAVING count(*) > 0 AND count(*) <> max(id)",
-        "{0} events, numbered up to {1}",
-    ),
-    (
-        "SELECT count(*), max(id) FROM decisions HAVING count(*) > 0 AND count(*) <> max(id)",
-        "{0} decisions, numbered up to {1}",
+        # under way: a slurmctld that was killed gives the ids again that it gave last
+        f"SELECT max(backend_id), pool, count(*) FROM attempts WHERE backend_id <> '' AND state IN {SQL_UNDER_WAY} "
+        "GROUP BY pool, backend_id HAVING count(*) > 1",
+        "backend id {0} of pool {1} belongs to {2} attempts that are under way",
     ),
     *(
         (
@@ -126,8 +122,42 @@ _RULES: tuple[tuple[str, str], ...] = (
 
 def check(db: Database, uid: str) -> list[str]:
     """What is inconsistent, one line each."""
-    problems = [text.format(*row) for sql, text in _RULES for row in db.all(sql)]
+    problems = [str(error) for error in unreadable(db)]
+    problems += [text.format(*row) for sql, text in _RULES for row in db.all(sql)]
+    for table in ("attempts", "decisions", "events"):
+        missing = db.all(f"SELECT DISTINCT job_id FROM {table} WHERE job_id NOT IN (SELECT id FROM jobs)")
+        problems += [f"job {job}: it has {table}, and is gone" for (job,) in missing]
+    known: dict[str, str] = dict(db.all("SELECT name, value FROM meta WHERE name IN ('lost:events', 'lost:decisions')"))
+    for table in ("jobs", "events", "decisions"):
+        lost = lost_numbers(db, table)
+        if lost != int(known.get(f"lost:{table}", 0)):
+            problems.append(f"{table}: {lost} of the numbers up to the last one are missing")
     for name, job, number in db.all("SELECT id, job_id, number FROM attempts"):
         if name != f"{uid}-{job}-{number}":
             problems.append(f"attempt {name}: number {number} of job {job} of ledger {uid} has another id")
     return problems
+
+
+def lost_numbers(db: Database, table: str) -> int:
+    """How many rows of a table are missing: they are numbered from 1 without gaps."""
+    row = db.one(f"SELECT coalesce(max(id), 0) - count(*) FROM {table}")
+    assert row is not None
+    return int(row[0])
+
+
+def unreadable(db: Database) -> list[BadRow]:
+    """The rows whose contents can't be read, each with the reason."""
+    bad: list[BadRow] = []
+    readers: tuple[tuple[str, str, Callable[[Row], object]], ...] = (
+        ("jobs", JOB, Decoded().job),
+        ("attempts", ATTEMPT, attempt_of),
+        ("decisions", DECISION, decision_of),
+        ("events", EVENT, event_of),
+    )
+    for table, columns, read in readers:
+        for row in db.all(f"SELECT {columns} FROM {table} ORDER BY id"):
+            try:
+                read(row)
+            except BadRow as error:
+                bad.append(error)
+    return bad

@@ -33,14 +33,24 @@ _NUMBER = "$number"  # marks an infinity where the type does not say that a numb
 
 def encode(value: object, kind: Any = None) -> str:
     """A record, or several (`kind` says of what type), as JSON text."""
-    declared: Any = kind or type(value)
-    return json.dumps(_converter(declared, _PACK)(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return json.dumps(pack(value, kind), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def decode(kind: type[T], text: str) -> T:
     """The record of that type which `encode` wrote."""
+    return unpack(kind, json.loads(text))
+
+
+def pack(value: object, kind: Any = None) -> Any:
+    """A record, or several, as what JSON can hold."""
+    declared: Any = kind or type(value)
+    return _converter(declared, _PACK)(value)
+
+
+def unpack(kind: type[T], document: Any) -> T:
+    """The record of that type which `pack` made a document of; the document is used up."""
     declared: Any = kind
-    return _converter(declared, _UNPACK)(json.loads(text))  # type: ignore[no-any-return]
+    return _converter(declared, _UNPACK)(document)  # type: ignore[no-any-return]
 
 
 def storable(text: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from chipwise.io.owner import others_can_replace
 from chipwise.route.ledger.error import LedgerError
 
 BUSY_S = 30.0  # a writer waits this long for another: a thousand submissions in one transaction take about 0.1 s
@@ -23,9 +25,16 @@ class Database(ABC):
 
     where: str  # for messages; passwords masked
     identity: str  # the column type of a whole number that is the primary key
+    epoch = 0  # another after each new connection: what was read over the last may have been taken back by a crash
+    warning = ""  # about the way to it, in one line
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self.told_to_stop: Callable[[], bool] = lambda: False  # whose answer cuts waits short
+
+    def hurried(self) -> bool:
+        """Whether waits are to be short: the process has been told to stop."""
+        return self.told_to_stop()
 
     @contextmanager
     def write(self) -> Iterator[Database]:
@@ -50,9 +59,9 @@ class Database(ABC):
         return rows[0] if rows else None
 
     def run(self, sql: str, *values: object) -> None:
-        """Execute a statement."""
+        """Execute a statement; inside a transaction its error may come with the next query or the end."""
         with self._typed():
-            self._execute(sql, values)
+            self._write(sql, values)
 
     def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Execute a statement once a row."""
@@ -79,6 +88,11 @@ class Database(ABC):
                     self._rollback()
                 raise
 
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """Let statements take minutes: those that go through the whole ledger."""
+        yield
+
     @abstractmethod
     def _typed(self) -> Any:
         """A context in which the database's own errors become ours."""
@@ -98,12 +112,40 @@ class Database(ABC):
     @abstractmethod
     def _execute(self, sql: str, values: Sequence[object]) -> list[Row]: ...
 
+    def _write(self, sql: str, values: Sequence[object]) -> None:
+        """Execute a statement that gives no rows."""
+        self._execute(sql, values)
+
     @abstractmethod
     def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None: ...
 
     @abstractmethod
     def tables(self) -> set[str]:
         """Names of the tables there are."""
+
+    @abstractmethod
+    def columns(self, table: str) -> set[str]:
+        """Names of a table's columns."""
+
+    @abstractmethod
+    def indexes(self) -> list[str]:
+        """Names of the indexes that were made by name, those of keys left out."""
+
+    @abstractmethod
+    def append_only(self, table: str) -> Sequence[str]:
+        """Statements after which rows of a table can be added, and neither changed nor removed."""
+
+    @abstractmethod
+    def damage(self) -> list[str]:
+        """What the database itself finds broken in its files, one line each."""
+
+    @abstractmethod
+    def others_can_replace(self) -> str:
+        """Why others could change the ledger without this database's word, in words; empty where they could not."""
+
+    @abstractmethod
+    def backup(self, suffix: str) -> str:
+        """Copy the whole ledger beside it; where to. Empty where the server's own backups are what there is."""
 
     @abstractmethod
     def close(self) -> None:
@@ -127,8 +169,7 @@ class SQLite(Database):
         with self._typed():
             if create:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                # jobs have environments: their file is their owner's alone, and so are the log files SQLite adds
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                _create_private(path)
             elif not path.exists():
                 raise LedgerError(
                     self.where,
@@ -169,7 +210,7 @@ class SQLite(Database):
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise LedgerError(self.where, *_problem(error)) from None
+            raise LedgerError(self.where, *_problem(error), temporary=_passing(error)) from None
 
     def _begin_write(self) -> None:
         self._link.execute("BEGIN IMMEDIATE")
@@ -194,12 +235,76 @@ class SQLite(Database):
         """Names of the tables there are."""
         return {str(name) for (name,) in self.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
+    def columns(self, table: str) -> set[str]:
+        """Names of a table's columns."""
+        return {str(name) for (name,) in self.all("SELECT name FROM pragma_table_info(?)", table)}
+
+    def indexes(self) -> list[str]:
+        """Names of the indexes that were made by name."""
+        return [
+            str(name) for (name,) in self.all("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
+        ]
+
+    def append_only(self, table: str) -> Sequence[str]:
+        """Triggers that refuse."""
+        return [
+            f"CREATE TRIGGER {table}_no_{step} BEFORE {step} ON {table} "
+            f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are never changed or removed'); END"
+            for step in ("update", "delete")
+        ] + [  # INSERT OR REPLACE removes a row without a word to the triggers above
+            f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} "
+            f"WHEN EXISTS (SELECT 1 FROM {table} WHERE chain = NEW.chain AND number = NEW.number) "
+            f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are never changed or removed'); END"
+        ]
+
+    def damage(self) -> list[str]:
+        """What SQLite's own check finds: pages, order of rows, values of columns; not whether indexes match."""
+        try:
+            lines = [str(line) for (line,) in self.all("PRAGMA quick_check(20)")]
+        except LedgerError as error:
+            return [str(error)]
+        return [] if lines == ["ok"] else lines
+
+    def others_can_replace(self) -> str:
+        """By the owner and the mode of the file, and of the folders above it."""
+        return others_can_replace(Path(self.where))
+
+    def backup(self, suffix: str) -> str:
+        """Copy the file, as one transaction sees it."""
+        path = Path(self.where + suffix)
+        with self._typed():
+            path.unlink(missing_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            self._link.execute("VACUUM INTO ?", (str(path),))
+        return str(path)
+
     def close(self) -> None:
         """End the connection."""
         self._link.close()
 
 
+def _create_private(path: Path) -> None:
+    """Make a ledger's file where there is none: jobs have environments, so it and the log files beside it are its
+    owner's alone.
+
+    A file that is there is not opened: to close it again would drop every lock that this process has on it (POSIX, as
+    fcntl(2) says), and with them those of the process's other connections. Somebody else who then closes theirs takes
+    them for gone and removes the log under them (sqlite.org/howtocorrupt.html, 2.2).
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        path.stat()  # a link to nowhere is an error: SQLite would make its target, for all to read
+
+
 _KEPT = "nothing was written and nothing is lost"
+
+
+def _passing(error: Exception) -> bool:
+    """Whether the same step may succeed later: others let go of locks, and people free space on disks."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error)
+    return full or name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR"))
 
 
 def _problem(error: Exception) -> tuple[str, str]:

@@ -5,32 +5,60 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from chipwise.errors import InputError
 from chipwise.route.job import Job
+from chipwise.route.ledger import audit
+from chipwise.route.ledger.actor import Actor
 from chipwise.route.ledger.codec import encode
 from chipwise.route.ledger.database import Database
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.records import CANCELLED, FAILED, PENDING, RUNNING, NewJob
-from chipwise.route.ledger.rows import job_number, next_id, note, notes, stamp, text_of
+from chipwise.route.ledger.rows import heads, job_number, note, notes, stamp, text_of
 from chipwise.route.ledger.schema import SQL_UNDER_WAY
 from chipwise.route.ledger.states import step_job
 from chipwise.route.option import Infeasible, Option
 
 
-def submit(db: Database, jobs: Sequence[NewJob], now: float) -> list[str]:
-    """Write jobs, all or none; their ids. A key that is there already stands for the job submitted with it."""
-    ids: list[str] = []
-    rows: list[tuple[object, ...]] = []
-    number, changed = next_id(db, "jobs"), stamp(db, now)
-    batch_keys: dict[str, tuple[str, str]] = {}  # keys of this very batch: id and digest
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job as its row holds it."""
+
+    job: Job
+    text: str
+    digest: str
+    key: str | None
+    options: str
+    infeasible: str
+    team: str
+
+
+def prepare(jobs: Sequence[NewJob]) -> list[Prepared]:
+    """Encode jobs for `submit`."""
+    prepared = []
     for new in jobs:
         text = encode(new.job, Job)
         # without the deadline: one that the file gives as a duration is another moment each time it is submitted
-        digest = hashlib.sha256(encode(replace(new.job, deadline=inf), Job).encode()).hexdigest()
-        key = json.dumps(new.job.key) if new.job.key else None  # exact, whatever its characters
+        endless = text if new.job.deadline == inf else encode(replace(new.job, deadline=inf), Job)
+        digest = hashlib.sha256(endless.encode()).hexdigest()
+        # exact, whatever its characters
+        key = json.dumps([new.job.owner, new.job.key] if new.scoped else new.job.key) if new.job.key else None
+        options = encode(tuple(new.options), tuple[Option, ...]) if new.options else ""
+        infeasible = encode(tuple(new.infeasible), tuple[Infeasible, ...])
+        prepared.append(Prepared(new.job, text, digest, key, options, infeasible, new.team))
+    return prepared
+
+
+def submit(db: Database, jobs: Sequence[Prepared], now: float, actor: Actor) -> list[str]:
+    """Write jobs, all or none; their ids. A key that is there already stands for the job submitted with it."""
+    ids: list[str] = []
+    rows: list[tuple[object, ...]] = []
+    number, event, changed, last = heads(db, now, actor.chain)
+    batch_keys: dict[str, tuple[str, str]] = {}  # keys of this very batch: id and digest
+    for new in jobs:
+        key, digest = new.key, new.digest
         existing = batch_keys.get(key) or _with_key(db, key) if key else None
         if existing:
             _same(new.job, digest, *existing, same_batch=key in batch_keys)
@@ -47,11 +75,13 @@ def submit(db: Database, jobs: Sequence[NewJob], now: float) -> list[str]:
                 text_of(new.job.owner),
                 PENDING,
                 now,
-                text,
-                encode(tuple(new.options), tuple[Option, ...]),
-                encode(tuple(new.infeasible), tuple[Infeasible, ...]),
+                new.text,
+                new.options,
+                new.infeasible,
                 "no scheduling pass yet",
                 changed,
+                text_of(actor.who),
+                text_of(new.team),
             )
         )
         ids.append(str(number))
@@ -59,12 +89,20 @@ def submit(db: Database, jobs: Sequence[NewJob], now: float) -> list[str]:
             batch_keys[key] = (str(number), digest)
         number += 1
     db.many(
-        "INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, infeasible, reason, changed) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, infeasible, reason, changed, "
+        "submitter, team) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
-    notes(db, [(now, int(str(row[0])), "", "submitted", "", {}) for row in rows])
+    notes(db, [(now, int(str(row[0])), "", "submitted", "", {}) for row in rows], event)
+    if rows:
+        columns = [(row[0], row[4], row[12], row[13], row[7]) for row in rows]
+        audit.append_after(db, last, actor, audit.SUBMITTED, audit.submission_detail(columns), now)
     return ids
+
+
+def known(db: Database, job: Prepared) -> bool:
+    """Whether a job was submitted before, by its key."""
+    return job.key is not None and _with_key(db, job.key) is not None
 
 
 def _with_key(db: Database, key: str) -> tuple[str, str] | None:
@@ -103,7 +141,7 @@ def ask_cancel(db: Database, job_id: str, now: float) -> str:
         return CANCELLED
     step_job(job_id, state, CANCELLED)
     db.run(
-        "UPDATE jobs SET state = 'cancelled', reason = 'cancelled by its owner', changed = ? WHERE id = ?",
+        "UPDATE jobs SET state = 'cancelled', reason = 'cancelled on request', changed = ? WHERE id = ?",
         stamp(db, now),
         number,
     )

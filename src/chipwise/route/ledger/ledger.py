@@ -4,49 +4,67 @@ from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
+from typing import TypeVar
 
 from chipwise.errors import InputError
+from chipwise.route.access import Quotas
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger import attempts as _attempts
-from chipwise.route.ledger import backend_dirs as _homes
+from chipwise.route.ledger import audit as _audit
 from chipwise.route.ledger import jobs as _jobs
-from chipwise.route.ledger.codec import storable
-from chipwise.route.ledger.database import Database
-from chipwise.route.ledger.error import LedgerError
+from chipwise.route.ledger import usage as _usage
+from chipwise.route.ledger.accounting import Accounting
+from chipwise.route.ledger.actor import Actor, os_actor
+from chipwise.route.ledger.database import Database, Row
+from chipwise.route.ledger.error import BadRow, LedgerError
+from chipwise.route.ledger.liveness import SILENT_S
+from chipwise.route.ledger.migrations import create, migrate
 from chipwise.route.ledger.records import (
+    INTENDED,
     AttemptEnd,
     AttemptRow,
-    BackendRow,
     DecisionRow,
     Event,
     JobRow,
     NewJob,
-    RouterRow,
 )
+from chipwise.route.ledger.registry import Registry
 from chipwise.route.ledger.rows import (
     ATTEMPT,
+    DECISION,
+    EVENT,
     JOB,
     Decoded,
     attempt_of,
     decision_of,
     event_of,
     job_number,
+    next_id,
     text_of,
 )
-from chipwise.route.ledger.schema import SQL_OPEN, SQL_UNDER_WAY, TABLES, VERSION
+from chipwise.route.ledger.schema import SQL_OPEN, SQL_UNDER_WAY, SQL_USER, VERSION
 from chipwise.route.option import Infeasible, Option
 
+T = TypeVar("T")
 
-class Ledger:
+
+class Ledger(Accounting, Registry):
     """Jobs, decisions, attempts and events, kept in one database that several routers may share."""
 
     def __init__(self, db: Database) -> None:
         self._db, self._decoded = db, Decoded()
         self.where = db.where
-        self.uid = _ready(db)
+        self.bad_rows: dict[str, BadRow] = {}  # "job 7": rows left out of lists, as they can't be read
+        self.actor = os_actor()  # who writes, unless a command is somebody else's
+        try:
+            self.uid = _ready(db)
+        except BaseException:
+            db.close()
+            raise
 
     def __enter__(self) -> Ledger:
         return self
@@ -59,6 +77,20 @@ class Ledger:
     def close(self) -> None:
         """End the connection."""
         self._db.close()
+
+    @property
+    def epoch(self) -> int:
+        """Changes when the database was reached again: what was read before is to be read again."""
+        return self._db.epoch
+
+    @property
+    def warning(self) -> str:
+        """What is weak about the way to the database; empty where nothing is."""
+        return self._db.warning
+
+    def hurry_when(self, told_to_stop: Callable[[], bool]) -> None:
+        """Don't wait long for a silent database once that is so."""
+        self._db.told_to_stop = told_to_stop
 
     def check_host(self, host: str, network: str) -> None:
         """Keep a ledger in a file on a network file system to the machine that made it: between machines SQLite's
@@ -77,12 +109,38 @@ class Ledger:
                     f"run this on {row[0]}, copy it to a disk of this machine, or use PostgreSQL",
                 )
 
+    def check_sound(self) -> None:
+        """Refuse a ledger whose file is damaged, or that others could change or replace. Takes a look at all of it."""
+        damage = self._db.damage()
+        if damage:
+            raise LedgerError(
+                self.where,
+                f"it is damaged ({damage[0]})",
+                "nothing was written; `chipwise ledger repair` saves what can be read",
+            )
+        others = self._db.others_can_replace()
+        if others:
+            raise LedgerError(
+                self.where,
+                f"other users could change it: {others}",
+                "nothing was written; keep it in a folder that only you can write",
+            )
+
     # jobs
 
-    def submit(self, jobs: Sequence[NewJob], now: float) -> list[str]:
-        """Write jobs, all or none; their ids. The same key with the same job again: the same id, nothing written."""
+    def submit(
+        self, jobs: Sequence[NewJob], now: float, actor: Actor | None = None, quotas: Quotas | None = None
+    ) -> list[str]:
+        """Write jobs, all or none; their ids. The same key with the same job again: the same id, nothing written.
+
+        `quotas`: none may be exceeded by what the jobs take at least; an `InputError` names the one that would be.
+        """
+        actor, prepared = actor or self.actor, _jobs.prepare(jobs)  # before the lock that all writers wait for
         with self._db.write() as db:
-            return _jobs.submit(db, jobs, now)
+            if quotas is not None and quotas.limited:
+                new = [job for job, row in zip(jobs, prepared, strict=True) if not _jobs.known(db, row)]
+                _usage.check(db, new, quotas, actor.who, now)
+            return _jobs.submit(db, prepared, now, actor)
 
     def job(self, job_id: str) -> JobRow:
         """One job."""
@@ -95,7 +153,7 @@ class Ledger:
         self, state: str | None = None, owner: str | None = None, name: str | None = None, limit: int | None = None
     ) -> list[JobRow]:
         """Jobs, newest first."""
-        filters = {"state": state, "owner": owner, "name": name}
+        filters = {"state": state, SQL_USER: owner, "name": name}
         conditions = {k: text_of(v) for k, v in filters.items() if v is not None}
         where = " AND ".join(f"{k} = ?" for k in conditions) or "1 = 1"
         rows = self._db.all(
@@ -103,7 +161,7 @@ class Ledger:
             *conditions.values(),
             2**31 if limit is None else limit,
         )
-        return [self._decoded.job(row) for row in rows]
+        return self._readable("job", rows, self._decoded.job)
 
     def open_jobs(self, changed_after: float | None = None) -> list[JobRow]:
         """Jobs that wait or have an attempt under way, oldest first.
@@ -115,36 +173,53 @@ class Ledger:
             rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE state IN {SQL_OPEN} ORDER BY id")
         else:
             # sorted here: told to order by id, SQLite reads all jobs by that instead of the few by when they changed
-            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ?", changed_after)
+            rows = self._db.all(f"SELECT {JOB} FROM jobs WHERE changed > ? AND changed < 1e300", changed_after)
             rows = sorted(rows, key=lambda row: int(row[0]))
-        return [self._decoded.job(row) for row in rows]
+        return self._readable("job", rows, self._decoded.job)
+
+    def _readable(self, kind: str, rows: Sequence[Row], read: Callable[[Row], T]) -> list[T]:
+        """The records of rows; those that can't be read are left out, and kept in `bad_rows`."""
+        records = []
+        for row in rows:
+            try:
+                records.append(read(row))
+                if self.bad_rows:
+                    self.bad_rows.pop(f"{kind} {row[0]}", None)
+            except BadRow as error:
+                self.bad_rows[f"{kind} {row[0]}"] = error
+        return records
 
     def ask_cancel(self, job_id: str, now: float) -> str:
         """Cancel a job; its state after: `cancelled`, or `running` until its attempt has been stopped."""
         with self._db.write() as db:
-            return _jobs.ask_cancel(db, job_id, now)
+            state = _jobs.ask_cancel(db, job_id, now)
+            _audit.append(db, self.actor, "cancel", "", now, job_number(job_id))
+            return state
 
     def retry(self, job_id: str, now: float) -> None:
         """Let a job that failed or was cancelled wait again, with all its retries."""
-        with self._db.write() as db:
-            _jobs.retry(db, job_id, now)
+        self.change("retry", [job_id], now)
 
-    def change(self, what: str, job_ids: Sequence[str], now: float) -> None:
+    def change(self, what: str, job_ids: Sequence[str], now: float, actor: Actor | None = None) -> None:
         """Cancel several jobs ("cancel"), or try them again ("retry"): all of them, or none."""
         step = {"cancel": _jobs.ask_cancel, "retry": _jobs.retry}[what]
         with self._db.write() as db:
             for job_id in job_ids:
                 step(db, job_id, now)
+                _audit.append(db, actor or self.actor, what, "", now, job_number(job_id))
 
     def fail(self, job_id: str, reason: str, now: float) -> None:
         """Give a pending job up, with the reason, until someone tries it again."""
         with self._db.write() as db:
             _jobs.fail(db, job_id, reason, now)
+            _audit.append(db, self.actor, "fail", reason, now, job_number(job_id))
 
     def revise(self, job_id: str, options: Sequence[Option], infeasible: Sequence[Infeasible], now: float) -> None:
         """Replace what a pending job would take in each pool: pools or prices are others than at its submission."""
         with self._db.write() as db:
             _jobs.revise(db, job_id, options, infeasible, now)
+            pools = ", ".join(dict.fromkeys(option.pool for option in options))
+            _audit.append(db, self.actor, "estimate", f"can run in {pools}", now, job_number(job_id))
 
     # attempts
 
@@ -160,12 +235,10 @@ class Ledger:
             values.append(job_number(job_id))
         if under_way:
             where.append(f"state IN {SQL_UNDER_WAY}")
-        return [
-            attempt_of(row)
-            for row in self._db.all(
-                f"SELECT {ATTEMPT} FROM attempts WHERE {' AND '.join(where)} ORDER BY job_id, number", *values
-            )
-        ]
+        rows = self._db.all(
+            f"SELECT {ATTEMPT} FROM attempts WHERE {' AND '.join(where)} ORDER BY job_id, number", *values
+        )
+        return self._readable("attempt", rows, attempt_of)
 
     def decide(
         self,
@@ -175,25 +248,57 @@ class Ledger:
         now: float,
         lease_s: float,
         capacity: Mapping[str, int],
+        quotas: Quotas | None = None,
     ) -> list[AttemptRow]:
         """Carry decisions out as far as they still hold; the attempts that are now intended.
 
         `capacity`: chips of each pool that attempts of this ledger may hold in all, those under way included; what they
         hold is counted here, inside the transaction, so that two routers never overfill a pool. A start is dropped
         without a word where its job no longer waits, must wait until later, has no such option, the pool is drained
-        or not in `capacity`, or has too little of it. A `stop` asks that the job's attempt be stopped ("preempt"). A
-        `wait` writes its reason to the job, and a decision when the pool waited for is another than before.
+        or not in `capacity`, or has too little of it, or a quota would be exceeded by what another router has started
+        meanwhile. A `stop` asks that the job's attempt be stopped ("preempt"). A `wait` writes
+        its reason to the job, and a decision when the pool waited for is another than before.
         """
         with self._db.write() as db:
-            return _attempts.decide(db, self.uid, router, policy, decisions, now, lease_s, capacity)
+            if quotas is not None and quotas.limited:
+                others = "SELECT 1 FROM routers WHERE id <> ? AND (stopped IS NULL OR stopped > ?) AND seen > ? LIMIT 1"
+                alone = db.one(others, router, now - SILENT_S, now - SILENT_S) is None
+                decisions = _usage.within_quotas(db, decisions, quotas, now, alone)
+            first = next_id(db, "decisions")
+            begun = _attempts.decide(db, self.uid, router, policy, decisions, now, lease_s, capacity)
+            if (after := next_id(db, "decisions")) > first:
+                actor = replace(self.actor, chain=f"router {router}")
+                _audit.append(db, actor, _audit.DECIDED, _audit.decisions_detail(db, first, after - 1), now)
+            return begun
 
-    def take(self, router: str, now: float, lease_s: float, pools: Sequence[str] | None = None) -> list[AttemptRow]:
+    def take(
+        self, router: str, now: float, lease_s: float, pools: Sequence[str] | None = None, seen_s: float = 0.0
+    ) -> list[AttemptRow]:
         """Attempts under way that this router looks after from now: its own, and those whose lease ran out.
 
-        `pools`: those that it knows; attempts elsewhere are left to routers that can look after them.
+        `pools`: those that it knows; attempts elsewhere are left to routers that can look after them. `seen_s`: for
+        how long its own have run since it last asked, as it saw the time pass.
         """
         with self._db.write() as db:
-            return _attempts.take(db, router, now, lease_s, pools)
+            rows = _attempts.take(db, router, now, lease_s, pools, seen_s)
+        return [
+            replace(
+                old,
+                router=router,
+                lease=now + lease_s,
+                seen=old.seen + _attempts.seen_more(old.state, old.router, router, seen_s),
+            )
+            for old in self._readable("attempt", rows, attempt_of)
+        ]
+
+    def record_digests(self, digests: Mapping[str, str]) -> None:
+        """Keep the digests of what is to be launched, before it can be: by attempt, of those still intended."""
+        if digests:
+            with self._db.write() as db:
+                db.many(
+                    f"UPDATE attempts SET digest = ? WHERE id = ? AND state = '{INTENDED}'",
+                    [(digest, attempt) for attempt, digest in digests.items()],
+                )
 
     def mark_submitted(self, attempt: str, backend_id: str, now: float) -> None:
         """The backend has taken an attempt. `Conflict` where the ledger has ended it meanwhile: cancel it there."""
@@ -215,9 +320,11 @@ class Ledger:
             return _attempts.end(db, attempt, how, now)
 
     def ask_stop(self, attempt: str, why: str, now: float) -> None:
-        """Ask that an attempt be stopped: "cancel", "preempt" or "move"."""
+        """Ask that an attempt be stopped: "cancel", "preempt", "move" or "budget"."""
         with self._db.write() as db:
-            _attempts.ask_stop(db, attempt, why, now)
+            number = _attempts.ask_stop(db, attempt, why, now)
+            if number is not None:
+                _audit.append(db, self.actor, "stop", f"{attempt}: {why}", now, number)
 
     def over_before(self, attempts: Sequence[str], when: float) -> list[str]:
         """Of these attempts those that ended before a moment, and whose jobs were over by then."""
@@ -229,7 +336,7 @@ class Ledger:
     def decisions(self, job_id: str, limit: int | None = None) -> list[DecisionRow]:
         """Decisions about a job, oldest first; the last `limit` of them."""
         rows = self._db.all(
-            "SELECT id, at, policy, router, decision FROM decisions WHERE job_id = ? ORDER BY id DESC LIMIT ?",
+            f"SELECT {DECISION} FROM decisions WHERE job_id = ? ORDER BY id DESC LIMIT ?",
             job_number(job_id),
             2**31 if limit is None else limit,
         )
@@ -241,158 +348,68 @@ class Ledger:
         return [
             event_of(row)
             for row in self._db.all(
-                f"SELECT id, at, job_id, attempt, kind, text, data FROM events WHERE id > ?{only} ORDER BY id LIMIT ?",
+                f"SELECT {EVENT} FROM events WHERE id > ?{only} ORDER BY id LIMIT ?",
                 after,
                 *values,
                 2**31 if limit is None else limit,
             )
         ]
 
-    # routers, backends, pools
-
-    def heartbeat(self, router: str, host: str, pid: int, policy: str, now: float, stopped: bool = False) -> None:
-        """A router is alive, or has stopped in good order."""
-        with self._db.write() as db:
-            self._beat(db, router, host, pid, policy, now, stopped)
-
-    @staticmethod
-    def _beat(db: Database, router: str, host: str, pid: int, policy: str, now: float, stopped: bool = False) -> None:
-        db.run(
-            "INSERT INTO routers (id, host, pid, policy, started, seen, stopped) VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, policy = excluded.policy, "
-            "seen = excluded.seen, stopped = excluded.stopped",
-            router,
-            host,
-            pid,
-            policy,
-            now,
-            now,
-            now if stopped else None,
-        )
-
-    def routers(self) -> list[RouterRow]:
-        """Routers that have written to this ledger, the last seen first."""
-        return [
-            RouterRow(*row)
-            for row in self._db.all(
-                "SELECT id, host, pid, policy, started, seen, stopped FROM routers ORDER BY seen DESC, id"
-            )
-        ]
-
-    def backend_health(self, name: str, ok: bool, error: str, next_try: float, now: float) -> BackendRow:
-        """Note how a backend answered; how it has done so of late. Writes nothing while all stays well."""
-        with self._db.write() as db:
-            old = db.one("SELECT name, ok, since, failures, error, next_try FROM backends WHERE name = ?", name)
-            since = now if old is None or bool(old[1]) != ok else old[2]
-            failures = 0 if ok else 1 + (0 if old is None else old[3])
-            new = (name, int(ok), since, failures, text_of(error), next_try)
-            if new != old:
-                db.run(
-                    "INSERT INTO backends (name, ok, since, failures, error, next_try) VALUES (?, ?, ?, ?, ?, ?) "
-                    "ON CONFLICT (name) DO UPDATE SET ok = excluded.ok, since = excluded.since, "
-                    "failures = excluded.failures, error = excluded.error, next_try = excluded.next_try",
-                    *new,
-                )
-            return _backend(new)
-
-    def backends(self) -> list[BackendRow]:
-        """How backends have answered of late."""
-        return [
-            _backend(row)
-            for row in self._db.all("SELECT name, ok, since, failures, error, next_try FROM backends ORDER BY name")
-        ]
-
-    def settle(
-        self,
-        folders: Mapping[str, tuple[str, str]],
-        router: str,
-        host: str,
-        pid: int,
-        policy: str,
-        now: float,
-        silent_s: float,
-    ) -> None:
-        """Note that a router begins, and where attempts lie: of each backend the mark and the path of its folder.
-
-        All routers of a ledger must see the same folders, or one would take the other's attempts for lost and run
-        them again. `InputError` where the mark is another than before, while a router lives that has the old one, or
-        an attempt is under way.
-        """
-        with self._db.write() as db:
-            _homes.settle(db, folders, now - silent_s)
-            self._beat(db, router, host, pid, policy, now)
-
-    def backend_folders(self) -> dict[str, str]:
-        """Where attempts lie, by backend, as its routers see it; their folders are in `attempts` there."""
-        with self._db.read() as db:
-            return _homes.folders_of(db)
-
-    def drain(self, pool: str, on: bool, reason: str, now: float) -> None:
-        """Let no job start in a pool, or let them again. What runs there goes on."""
-        with self._db.write() as db:
-            db.run(
-                "INSERT INTO pools (name, drained, reason, since) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
-                "SET drained = excluded.drained, reason = excluded.reason, since = excluded.since",
-                storable(pool),
-                int(on),
-                text_of(reason),
-                now,
-            )
-
-    def drained(self) -> dict[str, str]:
-        """Pools in which no job is to start, with the reason."""
-        return dict(self._db.all("SELECT name, reason FROM pools WHERE drained = 1 ORDER BY name"))
-
     # the whole
-
-    def totals(self) -> dict[str, dict[str, float]]:
-        """Sums for `/metrics`: jobs and attempts by state, chips held by pool, dollars spent by pool."""
-        with self._db.read() as db:
-
-            def counted(sql: str) -> dict[str, float]:
-                return dict(db.all(sql))
-
-            return {
-                "jobs": counted("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"),
-                "attempts": counted("SELECT state, count(*) FROM attempts GROUP BY state ORDER BY state"),
-                "chips": counted(
-                    f"SELECT pool, CAST(sum(chips) AS BIGINT) FROM attempts WHERE state IN {SQL_UNDER_WAY} "
-                    "GROUP BY pool ORDER BY pool"
-                ),
-                "spent": counted("SELECT pool, sum(spent) FROM attempts GROUP BY pool ORDER BY pool"),
-            }
 
     def check(self) -> list[str]:
         """What is inconsistent in the ledger, one line each; nothing, in a sound one."""
         from chipwise.route.ledger.check import check
 
-        with self._db.read() as db:
+        with self._db.patient(), self._db.read() as db:
             return check(db, self.uid)
 
+    def damage(self) -> list[str]:
+        """What the database itself finds broken in its files, one line each."""
+        return self._db.damage()
 
-def _backend(row: Sequence[object]) -> BackendRow:
-    name, ok, *rest = row
-    return BackendRow(str(name), bool(ok), *rest)  # type: ignore[arg-type]
+    def migrated(self) -> str:
+        """From which version it was brought to this one, when, and where the old one is; empty if it was not."""
+        row = self._db.one("SELECT value FROM meta WHERE name = 'migrated'")
+        return "" if row is None else str(row[0])
+
+    def repair(self, now: float, dry_run: bool = False) -> list[str]:
+        """Set aside what can't be read, and let rows follow from others where they contradict; what was done.
+
+        All of it or nothing; with `dry_run` nothing.
+        """
+        from chipwise.route.ledger.repair import repair
+
+        lines: list[str] = []
+        try:
+            with self._db.patient(), self._db.write() as db:
+                lines, replaced = repair(db, now)
+                if dry_run:
+                    raise _Undone
+                if lines:
+                    _audit.append(db, self.actor, "repair", "; ".join(lines), now)
+                _audit.append_replaced(db, self.actor, replaced, now)
+        except _Undone:
+            pass
+        return lines
+
+
+class _Undone(Exception):
+    """A transaction that was only tried."""
 
 
 def _ready(db: Database) -> str:
-    """Make the tables where there are none; the ledger's own name."""
+    """Make the tables where there are none, and bring those of an older version to this one; the ledger's own name."""
     if "meta" not in db.tables():
         with db.write():
             tables = db.tables()  # another process may have been first
             if not tables:
-                for sql in TABLES:
-                    db.run(sql.replace("{id}", db.identity))
+                create(db)
                 letters = string.ascii_lowercase
                 uid = secrets.choice(letters) + "".join(secrets.choice(letters + string.digits) for _ in range(9))
                 db.many("INSERT INTO meta (name, value) VALUES (?, ?)", [("uid", uid), ("version", str(VERSION))])
             elif "meta" not in tables:
                 raise LedgerError(db.where, "it holds tables of something else", "it was left as it is; name another")
+    migrate(db)
     meta: dict[str, str] = dict(db.all("SELECT name, value FROM meta"))
-    if meta.get("version") != str(VERSION):
-        raise LedgerError(
-            db.where,
-            f"it is of version {meta.get('version', 'unknown')}, this chipwise reads {VERSION}",
-            "it was left as it is; use the chipwise that made it, or start a new ledger",
-        )
     return str(meta["uid"])

@@ -26,6 +26,8 @@ class NewJob:
     job: Job
     options: tuple[Option, ...]
     infeasible: tuple[Infeasible, ...] = ()
+    team: str = ""  # of its owner
+    scoped: bool = False  # its key is its owner's alone: other owners may have the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,13 @@ class JobRow:
     not_before: float = 0.0  # it waits until then before it is tried again
     cancel: bool = False  # asked for, not yet carried out
     changed: float = 0.0
+    submitter: str = ""  # who submitted it, as proven; empty in ledgers of before
+    team: str = ""  # of its owner, by the pools file at its submission
+
+    @property
+    def user(self) -> str:
+        """Whose it is: its owner, else who submitted it."""
+        return self.job.owner or self.submitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +79,10 @@ class AttemptRow:
     where: str = ""
     reason: str = ""
     restarts: int = 0  # by the backend itself
-    stop: str = ""  # asked for, not yet carried out: "cancel", "preempt" or "move"
+    stop: str = ""  # asked for, not yet carried out: "cancel", "preempt", "move" or "budget"
     spent: float = 0.0  # USD, once it has ended
+    digest: str = ""  # of what was launched: SHA-256 of its launch file
+    seen: float = 0.0  # seconds that routers have seen it run, by clocks that no one sets
 
 
 @dataclass(frozen=True, slots=True)

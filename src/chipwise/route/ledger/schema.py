@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
 
-VERSION = 2  # 2: jobs are pending, running, succeeded, failed or cancelled
+# 2: jobs are pending, running, succeeded, failed or cancelled
+# 3: who submitted a job, what was launched and for how long it was seen to run, unreadable rows set aside, an audit log
+VERSION = 3
 
 
 def _among(states: frozenset[str]) -> str:
@@ -14,6 +16,7 @@ def _among(states: frozenset[str]) -> str:
 # in the words of the partial indexes below: SQLite uses one only for a query that repeats them
 SQL_OPEN = "('running', 'pending')"
 SQL_UNDER_WAY = _among(UNDER_WAY)
+SQL_USER = "coalesce(nullif(owner, ''), submitter)"  # whose a job is
 
 
 # {id} is a whole number that is the primary key: each database has its own word for the kind that costs no index
@@ -38,7 +41,9 @@ TABLES = (
         waits_for TEXT,
         not_before DOUBLE PRECISION NOT NULL DEFAULT 0,
         cancel INTEGER NOT NULL DEFAULT 0,
-        changed DOUBLE PRECISION NOT NULL
+        changed DOUBLE PRECISION NOT NULL,
+        submitter TEXT NOT NULL DEFAULT '',
+        team TEXT NOT NULL DEFAULT ''
     )""",
     f"CREATE INDEX jobs_open ON jobs (id) WHERE state IN {SQL_OPEN}",
     "CREATE INDEX jobs_changed ON jobs (changed)",
@@ -64,8 +69,11 @@ TABLES = (
         restarts INTEGER NOT NULL DEFAULT 0,
         stop TEXT NOT NULL DEFAULT '',
         spent DOUBLE PRECISION NOT NULL DEFAULT 0,
+        digest TEXT NOT NULL DEFAULT '',
+        seen DOUBLE PRECISION NOT NULL DEFAULT 0,
         UNIQUE (job_id, number)
     )""",
+    "CREATE INDEX attempts_ended ON attempts (ended)",
     # the database itself refuses a second attempt beside one under way, whatever a program may do
     f"CREATE UNIQUE INDEX attempts_under_way ON attempts (job_id) WHERE state IN {SQL_UNDER_WAY}",
     f"CREATE INDEX attempts_held ON attempts (pool, chips) WHERE state IN {SQL_UNDER_WAY}",
@@ -113,4 +121,28 @@ TABLES = (
         reason TEXT NOT NULL,
         since DOUBLE PRECISION NOT NULL
     )""",
+    # rows that could not be read, as they were, set aside by `ledger repair`
+    """CREATE TABLE quarantine (
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        reason TEXT NOT NULL,
+        content TEXT NOT NULL,
+        PRIMARY KEY (kind, id, at)
+    )""",
+    # one chain for each writer; `hash` is over the row and `previous`, the hash of the row before
+    """CREATE TABLE audit (
+        chain TEXT NOT NULL,
+        number BIGINT NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        who TEXT NOT NULL,
+        role TEXT NOT NULL,
+        command TEXT NOT NULL,
+        job_id BIGINT,
+        detail TEXT NOT NULL,
+        previous TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        PRIMARY KEY (chain, number)
+    )""",
 )
+APPEND_ONLY = ("audit",)  # tables whose rows the database itself neither changes nor removes

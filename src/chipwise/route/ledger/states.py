@@ -23,7 +23,7 @@ AFTER: dict[str, frozenset[str]] = {
     "cancelled": frozenset({CANCELLED, PENDING, FAILED}),  # not cancelled: stopped on the backend by someone else
     **dict.fromkeys(("failed", "lost", "preempted", "refused"), frozenset({PENDING, FAILED, CANCELLED})),
 }
-STOPS = ("cancel", "preempt", "move")
+STOPS = ("cancel", "preempt", "move", "budget")
 # no router lets a job wait, or takes a lease, for longer: a moment further ahead is of a clock that was wrong
 FURTHEST_S = 2 * 86_400.0
 

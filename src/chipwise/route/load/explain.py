@@ -23,7 +23,7 @@ def checked(kind: type[Spec], raw: Mapping[str, Any], file: str, prefix: str = "
         patterns={
             NAME: "a name of at most 63 letters, digits, dots, dashes and underscores",
             VARIABLE: "the name of a variable: letters, digits and underscores",
-            PLAIN: "one line without control characters",
+            PLAIN: "one line without control characters or marks of text direction",
             SHAPE: "a shape such as 2x4",
         },
         secret=frozenset({"environment", "secrets"}),

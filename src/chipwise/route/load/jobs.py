@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -60,6 +61,31 @@ def jobs_of(raw: Mapping[str, Any], base: Path, now: float) -> list[Job]:
             for i, entry in enumerate(listed)
         ]
     return [_job(entry, base, now, f"jobs[{i}].") for i, entry in enumerate(checked(JobsSpec, raw, "job").jobs)]
+
+
+def job_documents(source: str | Path) -> list[dict[str, Any]]:
+    """The jobs of a file as documents that need no other file: workloads inside, paths whole. For a service elsewhere.
+
+    >>> job_documents("name: hello\\ncommand: [echo, hello]\\nestimates: {cpu: 5s}")
+    [{'name': 'hello', 'command': ['echo', 'hello'], 'estimates': {'cpu': '5s'}}]
+    """
+    raw, base = _read(source)
+    jobs_of(raw, base, time.time())  # what is wrong is said as it is without a service
+    return [_complete(document, base) for document in raw.get("jobs", [raw])]
+
+
+def _complete(document: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    out = dict(document)
+    workload = out.get("workload")
+    if isinstance(workload, str):
+        path = base / workload
+        out["workload"] = _absolute(json.loads(_parsed(read_text(path, MAX_YAML_BYTES), path.name)), path.parent)
+    elif isinstance(workload, dict):
+        out["workload"] = _absolute(workload, base)
+    checkpoint = out.get("checkpoint")
+    if isinstance(checkpoint, dict) and isinstance(folder := checkpoint.get("folder"), str) and "://" not in folder:
+        out["checkpoint"] = {**checkpoint, "folder": os.path.normpath(base / Path(folder).expanduser())}
+    return out
 
 
 def _read(source: str | Path) -> tuple[dict[str, Any], Path]:

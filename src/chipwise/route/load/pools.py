@@ -18,7 +18,10 @@ from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.io.paths import data_folder
 from chipwise.knowledge import Knowledge, price_book
 from chipwise.prices import PriceBook, is_stale, listed, price_of
+from chipwise.route.access import Access
+from chipwise.route.load.access import access_of
 from chipwise.route.load.explain import checked
+from chipwise.route.load.links import check_links
 from chipwise.route.load.secrecy import refuse_names, refuse_settings
 from chipwise.route.pool import Pool
 
@@ -40,6 +43,7 @@ class Pools:
     assumptions: tuple[str, ...] = ()  # what was assumed, in words
     path: str = ""  # of the file
     weights: Mapping[str, float] = field(default_factory=dict)  # of policies, as far as the file sets them
+    access: Access = field(default_factory=Access)  # who may do what, and how much
 
     def pool(self, name: str) -> Pool:
         """The pool of that name."""
@@ -103,7 +107,8 @@ def pools_of(
     if not spec.folder:
         asking.assumptions.append(f"folder: not given; attempts have their folders under {folder}")
     weights = {} if spec.delay is None else {"delay": spec.delay}
-    return Pools(pools, folder, backends, tuple(asking.assumptions), path, weights)
+    access = access_of(spec.access)
+    return Pools(pools, folder, backends, tuple(asking.assumptions), path, weights, access)
 
 
 def default_folder() -> Path:
@@ -179,6 +184,7 @@ class _PoolReader:
         own = dict(_flat(spec.address, self.base))
         refuse_settings(own, f"{where}.address")
         common = {key: value for key, value in self.backends.get(spec.backend, {}).items() if key != SHARED}
+        check_links(spec.backend, {**common, **own}, f"{where}.address")
         return tuple({**common, **own}.items())
 
     def say(self, spec: PoolSpec, text: str) -> None:

@@ -9,13 +9,17 @@ from chipwise.route.cluster_state import Floats, Ints
 
 
 def least(what: Floats) -> Floats:
-    """The least of each row; inf where there is none."""
-    return np.asarray(np.minimum.reduce([*what.T], initial=np.inf)) if what.size else np.full(len(what), np.inf)
+    """The least of each row; inf where there is none, no number where one is none."""
+    found = np.empty(len(what))
+    _least(np.asarray(what, dtype=float), 1.0, found)
+    return found
 
 
 def most(what: Floats) -> Floats:
-    """The most of each row; -inf where there is none."""
-    return np.asarray(np.maximum.reduce([*what.T], initial=-np.inf)) if what.size else np.full(len(what), -np.inf)
+    """The most of each row; -inf where there is none, no number where one is none."""
+    found = np.empty(len(what))
+    _least(np.asarray(what, dtype=float), -1.0, found)
+    return -found
 
 
 def least_work(seconds: Floats, chips: Ints) -> Floats:
@@ -31,4 +35,18 @@ def _least_work(seconds: Floats, chips: Ints, out: Floats) -> None:
         best = np.inf
         for p in range(seconds.shape[1]):
             best = min(best, seconds[j, p] * max(chips[j, p], 1))
+        out[j] = best
+
+
+@jit_cached
+def _least(what: Floats, sign: float, out: Floats) -> None:
+    """The least of each row times a sign."""
+    for j in range(what.shape[0]):
+        best = np.inf
+        for p in range(what.shape[1]):
+            value = sign * what[j, p]
+            if value < best or value != value:
+                best = value
+                if best != best:
+                    break
         out[j] = best

@@ -17,6 +17,8 @@ BLAMELESS = frozenset({"lost", "preempted", "refused"})
 SOON_S = 60.0  # an attempt stopped later than that had its share: policies that share stop jobs again and again
 MOST_BLAMELESS = 20  # in a row; a job that loses its chips so often needs a person
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 300.0  # before the next attempt, doubled each time: a broken pool is not hammered
+DAY_S = 86_400.0
+SLACK_S = 60.0  # that an attempt may have ended before a router noticed, without its backend being wrong
 MOST_DONE = 0.999  # of a job that has not ended: something is left, if only to say so
 
 
@@ -32,14 +34,14 @@ def concluded(
 
     `progress` is the share done as the program itself wrote it, where it did.
     """
-    began, ended = _span(attempt, status, now)
+    began, ended = span(attempt, status, now)
     spent = cost(attempt, began, ended)
     done = _done(row, attempt, began, ended, progress)
     if status.state == on.SUCCEEDED:
         return AttemptEnd("succeeded", SUCCEEDED, status.reason, done=1.0, spent=spent)
     over = row.spent + spent >= row.job.budget
     state, reason = _state(attempt, status)
-    if over and state != "cancelled":
+    if (over or attempt.stop == "budget") and state != "cancelled":
         return AttemptEnd(
             state,
             FAILED,
@@ -49,7 +51,7 @@ def concluded(
         )
     if state == "cancelled":
         ours = attempt.stop == "cancel"
-        words = "cancelled by its owner" if ours else f"stopped on the backend by someone else: {reason}"
+        words = "cancelled on request" if ours else f"stopped on the backend by someone else: {reason}"
         return AttemptEnd(state, CANCELLED if ours else FAILED, words, done=done, spent=spent)
     return _again(row, attempt, state, reason, earlier, now, done, spent)
 
@@ -57,7 +59,7 @@ def concluded(
 def refused(row: JobRow, attempt: AttemptRow, reason: str, earlier: Sequence[AttemptRow], now: float) -> AttemptEnd:
     """The end of an attempt that no backend has taken."""
     if attempt.stop == "cancel":
-        return AttemptEnd("cancelled", CANCELLED, "cancelled by its owner before it ran")
+        return AttemptEnd("cancelled", CANCELLED, "cancelled on request before it ran")
     return _again(row, attempt, "preempted" if attempt.stop else "refused", reason, earlier, now, None, 0.0)
 
 
@@ -76,16 +78,40 @@ def time_limit(row: JobRow, attempt: AttemptRow, most: float) -> float | None:
     return max(1.0, limit) if isfinite(limit) else None
 
 
-def _span(attempt: AttemptRow, status: AttemptStatus, now: float) -> tuple[float | None, float]:
-    began = attempt.started if status.started is None else status.started
-    return began, now if status.ended is None else status.ended
+def span(attempt: AttemptRow, status: AttemptStatus, now: float) -> tuple[float | None, float]:
+    """From when to when it ran: as its backend says, and at least for as long as routers saw it run.
+
+    Without a word of its end it ran for as long as they saw. A program can write when it began: a moment before it was
+    intended, or to come, is not believed, by a day for clocks that differ.
+    """
+    said = [moment for moment in (status.started, attempt.started) if moment is not None]
+    if not said:
+        return None, now if status.ended is None else status.ended
+    length = attempt.seen if status.ended is None else max(0.0, status.ended - said[0])
+    if length < attempt.seen - SLACK_S:
+        length = attempt.seen
+    began = next((t for t in said if attempt.intended - DAY_S <= t <= now + DAY_S), attempt.intended)
+    if began == said[0] and status.ended is not None and length == status.ended - began:
+        return began, status.ended
+    return began, began + length
+
+
+def over_budget(row: JobRow, attempt: AttemptRow) -> bool:
+    """Whether a running attempt has spent what its job may: by the time that routers have seen it run."""
+    began = 0.0 if attempt.seen else None
+    return row.spent + cost(attempt, began, attempt.seen) > row.job.budget
 
 
 def _state(attempt: AttemptRow, status: AttemptStatus) -> tuple[str, str]:
     """The ledger's word for how it ended, and why."""
     reason = status.reason or (f"left with status {status.exit_code}" if status.exit_code else "")
     if attempt.stop and status.state in (on.CANCELLED, on.LOST):
-        why = {"cancel": "", "preempt": "stopped for another job", "move": "stopped to run elsewhere"}[attempt.stop]
+        why = {
+            "cancel": "",
+            "preempt": "stopped for another job",
+            "move": "stopped to run elsewhere",
+            "budget": "stopped: its budget is spent",
+        }[attempt.stop]
         return ("cancelled" if attempt.stop == "cancel" else "preempted"), why or reason
     if status.state == on.CANCELLED:
         return ("failed" if "time limit" in reason.lower() else "cancelled"), reason

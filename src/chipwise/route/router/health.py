@@ -43,6 +43,7 @@ class Health:
         self.ledger, self.rng = ledger, rng
         self.rows: dict[str, BackendRow] = {}
         self.errors: dict[str, str] = {}  # of this tick
+        self.asking: Callable[[], None] = lambda: None  # told before and after each call to a backend
 
     def refresh(self) -> None:
         """Read how backends have answered of late."""
@@ -56,10 +57,13 @@ class Health:
 
     def ask(self, name: str, now: float, call: Callable[[], T]) -> T | None:
         """What a call to a backend gives; None, noted, where it doesn't answer. A refusal is an answer: raised."""
+        self.asking()
         try:
             return call()
         except BackendDown as error:
             self.down(name, str(error), now)
+        finally:
+            self.asking()
         return None
 
     def well(self, name: str, now: float) -> None:

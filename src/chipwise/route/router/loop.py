@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from pathlib import Path
 
-from chipwise.route.backend import ENDED, AttemptStatus, Backend, Capacity
+from chipwise.route.access import Quotas
+from chipwise.route.backend import ENDED, AttemptStatus, Backend, Capacity, Together
 from chipwise.route.backends.named import backend_name
 from chipwise.route.cluster_state import Policy
-from chipwise.route.ledger import Conflict, Ledger
+from chipwise.route.ledger import Conflict, Ledger, LedgerError
 from chipwise.route.ledger.liveness import LEASE_S
-from chipwise.route.ledger.records import INTENDED, AttemptRow
+from chipwise.route.ledger.records import INTENDED, AttemptRow, JobRow
 from chipwise.route.pool import Pool
 from chipwise.route.router.capacity import PoolChips, count_chips
 from chipwise.route.router.health import Guarded, Health
@@ -26,9 +27,10 @@ from chipwise.route.router.job_cache import JobCache
 from chipwise.route.router.plan import Planner
 from chipwise.route.router.reconcile import Reconciler, Reconciliation
 from chipwise.route.router.retention import EVERY_S, remove_old
-from chipwise.route.router.submitter import Submitter
+from chipwise.route.router.submitter import Start, Submitter
 
-MOST_STARTS = 50  # in one tick: it stays short, and the backends are listed again
+MOST_STARTS = 100  # in one tick: it stays short, and the backends are listed again
+LEDGER_S = 15.0  # at most between two tries of a ledger that does not answer: half a lease
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class TickReport:
     moved: list[str] = field(default_factory=list)  # attempts asked to leave a backend's queue
     unknown: list[str] = field(default_factory=list)  # attempts on a backend that the ledger does not know
     orphaned: list[str] = field(default_factory=list)  # attempts in pools that this router does not know
+    quarantined: dict[str, str] = field(default_factory=dict)  # what was left for the next pass, and why: "job 7"
     removed: list[str] = field(default_factory=list)  # attempts whose folders were removed
     decisions: dict[str, int] = field(default_factory=dict)  # by kind
     pool_chips: dict[str, PoolChips] = field(default_factory=dict)
@@ -65,7 +68,9 @@ class RouterOptions:
     lease_s: float = LEASE_S
     weights: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None  # of the pauses before a backend is asked again
+    quotas: Quotas = field(default_factory=Quotas)  # of users and teams
     keep_s: float = inf  # for how long folders of attempts are kept once their jobs are over
+    monotonic: Callable[[], float] = time.monotonic
 
 
 class Router:
@@ -83,7 +88,10 @@ class Router:
         name: str,
         options: RouterOptions | None = None,
     ) -> None:
-        """`folders`: of each backend, where this ledger's attempts lie. `name`: the router's; see `identity`."""
+        """`folders`: of each backend, where this ledger's attempts lie. `name`: the router's; see `identity`.
+
+        `clock` tells the time of day, which someone may set; `options.monotonic` how much of it has passed.
+        """
         options = options or RouterOptions()
         self.ledger, self.pools, self.clock, self.name, self.lease_s = (
             ledger,
@@ -97,12 +105,13 @@ class Router:
         self.health = Health(ledger, random.Random(options.seed))
         self.reconcilers = {key: Reconciler(ledger, folders[key], name) for key in backends}
         self.submitter = Submitter(ledger, self.health, clock)
-        self.cache = JobCache(ledger, self.pools)
+        self.cache, self.quotas = JobCache(ledger, self.pools, options.quotas), options.quotas
         self.planner = Planner(self.cache, policy, self.backends, folders, options.weights)
         self.by_name = {pool.name: pool for pool in self.pools}
         self.stopping = threading.Event()
         self.folders, self.keep_s = dict(folders), options.keep_s
         self._renewed = 0.0
+        self._monotonic, self._looked = options.monotonic, -inf  # when attempts were last taken, by it
         self._kept = -inf  # when old folders were last removed
 
     def tick(self) -> TickReport:
@@ -119,23 +128,36 @@ class Router:
         report.orphaned = [a.id for a in under_way if a.pool not in self.by_name]
         report.pool_chips = count_chips(self.pools, capacities, under_way, statuses, self.ledger.drained())
         fresh = self._decide(under_way, now, report)
-        for attempt in [*again, *fresh]:
-            if self.stopping.is_set():
-                break  # intended, not submitted: whoever comes next does it
-            self._submit(attempt, report)
+        self._submit_all([*again, *fresh], report)
         if isfinite(self.keep_s) and abs(now - self._kept) > EVERY_S:
             self._kept = now
             self._remove_old(statuses, now, report)
+        report.quarantined.update(self.cache.quarantined)
+        report.quarantined.update((what, str(error)) for what, error in self.ledger.bad_rows.items())
         report.open_jobs, report.seconds = len(self.cache.rows), time.perf_counter() - start
         return report
+
+    def warm(self) -> None:
+        """Compile what passes compute with, unless told to stop; the ledger hears that this router lives."""
+        if not self.stopping.is_set():
+            self.planner.warm(self._beat)
+
+    def _beat(self) -> None:
+        self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, self.clock())
+
+    def forget(self) -> None:
+        """Drop what was read from the ledger: a pass that broke off may have left it half taken in."""
+        self.cache = self.planner.cache = JobCache(self.ledger, self.pools, self.quotas)
 
     def stopped(self) -> None:
         """Say that this router leaves in good order."""
         self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, self.clock(), True)
 
     def _take_attempts(self, now: float) -> list[AttemptRow]:
-        self._renewed = now
-        return self.ledger.take(self.name, now, self.lease_s, tuple(self.by_name))
+        self._renewed, before, self._looked = now, self._looked, self._monotonic()
+        passed = self._looked - before
+        seen = passed if passed < self.lease_s else 0.0  # beyond its lease it has not looked, but been away
+        return self.ledger.take(self.name, now, self.lease_s, tuple(self.by_name), seen)
 
     def _reconcile(
         self, mine: Sequence[AttemptRow], now: float, report: TickReport
@@ -161,18 +183,15 @@ class Router:
                 self._give_up(name, theirs, report)
                 continue
             reconciliation, capacity = answer
-            if reconciliation.error:
-                self.health.down(name, reconciliation.error, now)
-                report.down[name] = reconciliation.error
-            else:
-                self.health.well(name, now)
-                report.up.append(name)
-                capacities.update(capacity)
+            self.health.well(name, now)
+            report.up.append(name)
+            capacities.update(capacity)
             statuses += reconciliation.statuses
             resubmit += reconciliation.resubmit
             report.ended += reconciliation.ended
             report.stopped += reconciliation.stopped
             report.unknown += reconciliation.unknown
+            report.quarantined.update((f"attempt {a}", why) for a, why in reconciliation.quarantined)
         return capacities, statuses, resubmit
 
     def _ask(
@@ -199,7 +218,9 @@ class Router:
             report.decisions[decision.kind] = report.decisions.get(decision.kind, 0) + 1
         if not plan.decisions:
             return []
-        return self.ledger.decide(self.name, self.policy_name, plan.decisions, now, self.lease_s, plan.capacity)
+        return self.ledger.decide(
+            self.name, self.policy_name, plan.decisions, now, self.lease_s, plan.capacity, self.quotas
+        )
 
     def _remove_old(self, statuses: Sequence[AttemptStatus], now: float, report: TickReport) -> None:
         """Remove old folders of backends that have answered: only they know what is still under way."""
@@ -214,20 +235,55 @@ class Router:
             )
             report.removed += removed or []
 
-    def _submit(self, attempt: AttemptRow, report: TickReport) -> None:
+    def _submit_all(self, attempts: Sequence[AttemptRow], report: TickReport) -> None:
+        """Submit attempts: together where a backend need not wait for each, else one after the other.
+
+        Whatever is wrong with one is its own: it is left for the next pass.
+        """
+        together: dict[str, list[Start]] = {}
+        for attempt in attempts:
+            if self.stopping.is_set():
+                return  # intended, not submitted: whoever comes next does it
+            pool = self.by_name[attempt.pool]
+            name = backend_name(pool)
+            try:
+                row = self._startable(attempt, name)
+            except LedgerError:
+                raise
+            except Exception as error:
+                self._submitted(attempt, error, report)
+                continue
+            if row is None:
+                continue
+            if isinstance(self.backends[name].backend, Together):
+                together.setdefault(name, []).append(Start(attempt, row, pool))
+            else:
+                self._submit(name, [Start(attempt, row, pool)], report)
+        for name, starts in together.items():
+            self._submit(name, starts, report)
+
+    def _submit(self, backend: str, starts: Sequence[Start], report: TickReport) -> None:
+        outcomes = self.submitter.submit(self.backends[backend], self.reconcilers[backend], starts)
+        for start, outcome in zip(starts, outcomes, strict=True):
+            self._submitted(start.attempt, outcome, report)
+
+    def _startable(self, attempt: AttemptRow, backend: str) -> JobRow | None:
+        """The job of an attempt that is still to be submitted, by this router and now; None where it is not."""
         now = self.clock()
         if now - self._renewed > self.lease_s / 3:
             self._take_attempts(now)
-        pool = self.by_name[attempt.pool]
-        name = backend_name(pool)
-        if self.health.resting(name, now):
-            return
+        if self.health.resting(backend, now):
+            return None
         current = self.ledger.attempt(attempt.id)
         if current.router != self.name or current.state != INTENDED or current.stop:
-            return  # another looks after it by now, or its owner has cancelled it: the next pass says
-        row = self.cache.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
-        outcome = self.submitter.submit(self.backends[name], self.reconcilers[name], attempt, row, pool)
-        if outcome == "submitted":
+            return None  # another looks after it by now, or its owner has cancelled it: the next pass says
+        return self.cache.rows.get(attempt.job_id) or self.ledger.job(attempt.job_id)
+
+    @staticmethod
+    def _submitted(attempt: AttemptRow, outcome: str | Exception, report: TickReport) -> None:
+        if isinstance(outcome, Exception):
+            report.quarantined[f"attempt {attempt.id}"] = f"{type(outcome).__name__}: {outcome}"
+        elif outcome == "submitted":
             report.started.append(attempt.id)
         elif outcome == "refused":
             report.refused.append(attempt.id)
@@ -240,17 +296,31 @@ def run(
     once: bool = False,
     until_idle: bool = False,
     after: Callable[[TickReport], None] = lambda report: None,
+    trouble: Callable[[LedgerError, float], None] = lambda error, wait: None,
 ) -> int:
     """Tick until told to stop (`router.stopping`), once, or until no job is open; how many ticks there were.
 
-    What the ledger raises ends the loop: whatever was decided is written, whatever was not is decided again.
+    A ledger that does not answer is tried again, with `trouble` told of it and of the wait: whatever was decided is
+    written, whatever was not is decided again. What else the ledger raises ends the loop.
     """
-    router.planner.warm()
-    ticks = 0
+    router.warm()
+    router.ledger.hurry_when(router.stopping.is_set)
+    ticks = failures = 0
     while not router.stopping.is_set():
-        report = router.tick()
-        ticks += 1
-        after(report)
+        try:
+            report = router.tick()
+            ticks += 1
+            after(report)
+        except LedgerError as error:
+            if once or not error.temporary or router.stopping.is_set():
+                raise
+            failures += 1
+            wait = min(router.health.pause(failures), LEDGER_S)
+            trouble(error, wait)
+            router.forget()
+            router.stopping.wait(wait)
+            continue
+        failures = 0
         if once or (until_idle and not report.open_jobs):
             break
         router.stopping.wait(min(interval, 0.05) if report.busy else interval)

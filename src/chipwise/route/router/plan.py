@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
 
 from chipwise.predict.estimate import Estimate
-from chipwise.route.allocate import allocate
+from chipwise.route.allocate import DEPTH, PATIENCE, allocate, queue_window
+from chipwise.route.allocate.queue_order import SMALL
+from chipwise.route.allocate.queue_window import is_windowed
 from chipwise.route.allocate.reasons import NO_CHIPS
 from chipwise.route.backend import BackendDown, BackendRefused
 from chipwise.route.backends.named import backend_name
@@ -25,6 +28,10 @@ from chipwise.route.router.submitter import launch_of
 PENDING_S = 60.0  # in a backend's own queue, after which a job may leave it for a pool with free chips
 FULL_S = 60.0  # until a pool that others have just filled may have free chips: nothing is known, a minute is noticed
 PREDICTED_S = 30.0  # for which a backend's predicted start holds; asking costs it a pass of its scheduler
+
+
+class Told(BaseException):
+    """The process was told to stop while it compiled; no `except Exception` of the compiler's keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +58,55 @@ class Planner:
         self.weights = dict(weights)
         self._predicted: dict[str, tuple[float, float | None]] = {}  # by pool: when asked, the start predicted
         self._full: dict[str, float] = {}  # pools that others fill, since when
+        self.warming = self.warmed = False  # whether it compiles now, or has
 
-    def warm(self) -> None:
-        """Compile what allocation needs, where no earlier run has: a minute at most, better before the first lease."""
+    def warm(self, step: Callable[[], None] = lambda: None) -> None:
+        """Compile what passes compute with, where no earlier run has: a minute at most, better before the first lease.
+
+        It rehearses passes over made-up jobs: one, some, and more than the queue's window, that wait, run and are
+        overdue. `step` is called between them. `Told`, raised by a signal's handler, ends it.
+        """
+        if self.warmed:
+            return
+        try:
+            self.warming = True
+            for count in (1, 3, self._many()):  # arrays of one job have another layout than those of several
+                for moment in (0.0, 3 * PATIENCE):
+                    step()
+                    self._rehearse(count, moment)
+            self.warmed = True
+        except Told:
+            pass
+        finally:
+            self.warming = False
+
+    def _many(self) -> int:
+        """Jobs enough for every way through a pass: more than the window of policies that have one."""
+        return DEPTH + 8 if is_windowed(self.policy) else 3 + 2 * SMALL // max(len(self.cache.pools), 1)
+
+    def _rehearse(self, count: int, now: float) -> None:
         pools = self.cache.pools
-        capacity = {pool.name: 1 for pool in pools}
-        options = tuple(Option(pool.name, "", 1, "", Estimate(1.0, 1.0, 1.0, "bounded"), 0.0, 0.0) for pool in pools)
-        for count in (1, 3):  # arrays of one job have another layout than those of several: both are compiled for
-            table = JobTable(pools)
-            for k in range(count):
-                table.add(Candidate(str(k), 0.0, options))
-            state = table.state(0.0, capacity, capacity, weights=self.weights)
-            allocate(state, self.policy(state), table.option)
+        options = tuple(Option(pool.name, "", 1, "", Estimate(9.0, 8.0, 10.0, "bounded"), 1.0, 1.0) for pool in pools)
+        jobs = [
+            Candidate(str(k), float(k), options, deadline=1e9 if k % 2 else inf, restartable=k % 3 == 0)
+            for k in range(count)
+        ]
+        table, total = JobTable(pools), {pool.name: pool.count for pool in pools}
+        table.add_all(jobs[1:])
+        table.add(jobs[0])
+        for job in jobs[1 : 1 + min(count // 2, 4)]:
+            table.started(job.id, pools[0].name, 0.0)
+        if count > 2:
+            table.stopped(jobs[1].id, now)
+            table.replace(jobs[1])
+        explain = [jobs[0].id]
+        state = queue_window(table, self.policy, table.moment(now, total, total, weights=self.weights), explain=explain)
+        for shown in (state, replace(state, restartable=state.restartable & True)):  # as where a pool is closed
+            decision = self.policy(shown)
+            allocate(shown, decision, table.option, explain=explain, heads=True)
+            if self.cache.quotas.limited:  # which gives scores of another layout
+                limited = replace(decision, score=np.where(shown.chips > count, inf, decision.score))
+                allocate(shown, limited, table.option, explain=explain, heads=True)
 
     def plan(self, under_way: Sequence[AttemptRow], pool_chips: Mapping[str, PoolChips], now: float, most: int) -> Plan:
         """What is to be done; at most so many starts."""
@@ -73,6 +117,8 @@ class Planner:
         capacity = {name: chips.ours for name, chips in pool_chips.items()}
         pending = self._pending(under_way, now)
         start = self._starts(pool_chips, [a.job_id for a in pending], now)
+        quotas, table = self.cache.quotas, self.cache.table
+        quotas.refresh(under_way, self.cache.rows, now)
         with self.cache.aside(pending, now):
             explain = self.cache.to_explain()
             state = _protect_closed_pools(
@@ -80,13 +126,14 @@ class Planner:
             )
             decision = self.policy(state)
             self.cache.keep_shares(state, decision.shares)
+            decision = quotas.limit(table, state, decision)
             decisions = allocate(state, decision, self.cache.table.option, explain=explain, heads=True)
         self.cache.explained(explain, now)
         own = {a.job_id: a for a in pending}
         moves = [own[d.job].id for d in decisions if d.kind == "start" and d.job in own and d.pool != own[d.job].pool]
         decisions = [d for d in decisions if d.job not in own]
         decisions = [_with_pool_notes(d, pool_chips) for d in self._queued(decisions, under_way, total, capacity)]
-        return Plan(_at_most(decisions, most), capacity, moves)
+        return Plan(_at_most(quotas.keep_within(decisions, table, self.cache.rows), most), capacity, moves)
 
     def _pending(self, under_way: Sequence[AttemptRow], now: float) -> list[AttemptRow]:
         """Attempts that have been in a backend's own queue for long."""

@@ -11,10 +11,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chipwise.route.backend import CANCELLED, ENDED, LOST, PENDING, RUNNING, AttemptStatus, Backend, BackendDown
+from chipwise.route.backend import (
+    CANCELLED,
+    ENDED,
+    LOST,
+    PENDING,
+    RUNNING,
+    AttemptStatus,
+    Backend,
+    BackendDown,
+    BackendRefused,
+)
 from chipwise.route.backends.named import attempt_folder
 from chipwise.route.launch import claim_of, end_of, progress_of, revoke_claim
-from chipwise.route.ledger import Conflict, Ledger
+from chipwise.route.ledger import BadRow, Conflict, Ledger, LedgerError
 from chipwise.route.ledger.records import INTENDED, SUBMITTED, UNDER_WAY, AttemptEnd, AttemptRow, JobRow
 from chipwise.route.router import fallback
 
@@ -31,15 +41,16 @@ class Reconciliation:
     stopped: list[str] = field(default_factory=list)  # backend ids that were told to stop
     unknown: list[str] = field(default_factory=list)  # attempts with our mark that the ledger doesn't know
     statuses: list[AttemptStatus] = field(default_factory=list)  # one for each attempt, the right one
-    error: str = ""  # the first, where something could not be stopped
+    quarantined: list[tuple[str, str]] = field(default_factory=list)  # attempts left for the next pass, and why
 
 
 def choose_status(
-    statuses: Sequence[AttemptStatus], folder: Path, recorded: Mapping[str, str]
+    statuses: Sequence[AttemptStatus], folder: Path, recorded: Mapping[str, str], unread: dict[str, str]
 ) -> tuple[dict[str, AttemptStatus], list[AttemptStatus]]:
     """One `AttemptStatus` for each attempt, and those that are to be stopped because another is the attempt.
 
-    `recorded`: the backend's ids, as the ledger holds them, of the attempts that are asked for.
+    `recorded`: the backend's ids, as the ledger holds them, of the attempts that are asked for. Attempts whose claim
+    can't be read now are added to `unread`, with the reason.
     """
     by_attempt: dict[str, list[AttemptStatus]] = {}
     for status in statuses:
@@ -52,7 +63,11 @@ def choose_status(
         ):
             status_of[attempt] = only
             continue
-        claim = claim_of(attempt_folder(folder, attempt))
+        try:
+            claim = claim_of(attempt_folder(folder, attempt))
+        except BackendDown as error:
+            unread[attempt] = str(error)
+            continue
         claimants = [s for s in candidates if claim is not None and s.backend_id == claim.by]
         if not claimants and claim is not None and not claim.revoked:
             others += candidates  # whoever has the claim is not among these
@@ -70,7 +85,8 @@ class Reconciler:
 
     def __init__(self, ledger: Ledger, folder: Path, router: str) -> None:
         self.ledger, self.folder, self.router = ledger, folder, router
-        self._missing: dict[str, tuple[float, int]] = {}  # attempts that the backend doesn't show: since when, passes
+        # attempts that the backend doesn't show: when it was last asked, for how many seconds and passes so far
+        self._missing: dict[str, tuple[float, float, int]] = {}
         self._doubles: set[str] = set()  # backend ids that were told to stop since another was the attempt
 
     def reconcile(
@@ -79,34 +95,65 @@ class Reconciler:
         """One pass over the attempts of a backend that this router looks after."""
         recorded = {a.id: a.backend_id for a in mine}
         statuses = backend.list()
-        status_of, others = choose_status(statuses, self.folder, recorded)
-        absent = [(a.id, a.backend_id) for a in mine if a.id not in status_of]
+        unread: dict[str, str] = {}  # attempts whose folder doesn't answer
+        status_of, others = choose_status(statuses, self.folder, recorded, unread)
+        absent = [(a.id, a.backend_id) for a in mine if a.id not in status_of and a.id not in unread]
         if absent:
-            more_statuses, extra = choose_status(backend.status(absent), self.folder, recorded)
+            more_statuses, extra = choose_status(backend.status(absent), self.folder, recorded, unread)
             status_of |= {k: v for k, v in more_statuses.items() if k not in status_of}
             others += extra
         rest = [s for s in others if s.attempt not in status_of]
         reconciliation = Reconciliation(statuses=[*status_of.values(), *rest])
         self._missing = {a.id: self._missing[a.id] for a in mine if a.id in self._missing and a.id not in status_of}
+        self._doubles &= {status.backend_id for status in (*reconciliation.statuses, *others)} | {*recorded.values()}
         for status in others:
             if status.attempt in recorded:  # those of other routers' attempts are theirs to choose from
                 self._doubles.add(status.backend_id)
                 self._stop(backend, status, reconciliation)
         for attempt in mine:
-            current = status_of.get(attempt.id)
-            if current is None:
-                self._unseen(attempt, jobs.get(attempt.job_id), now, reconciliation)
-            elif current.state in ENDED:
-                self._ended(attempt, current, jobs.get(attempt.job_id), now, reconciliation)
-            else:
-                self._under_way(backend, attempt, current, jobs.get(attempt.job_id), now, reconciliation)
+            if attempt.id not in unread:
+                self._alone(backend, attempt, status_of.get(attempt.id), jobs.get(attempt.job_id), now, reconciliation)
+        reconciliation.quarantined += [(attempt, why) for attempt, why in unread.items() if attempt in recorded]
         self._leftovers(backend, statuses, recorded, reconciliation)
         return reconciliation
+
+    def _alone(
+        self,
+        backend: Backend,
+        attempt: AttemptRow,
+        current: AttemptStatus | None,
+        row: JobRow | None,
+        now: float,
+        reconciliation: Reconciliation,
+    ) -> None:
+        """One attempt. Whatever is wrong with it is its own: it is left for the next pass, and the others go on.
+
+        What the ledger says is about all of them, and ends the pass, unless it is about this one's values; so is a
+        folder of attempts that is away.
+        """
+        try:
+            if current is None:
+                self._unseen(attempt, row, now, reconciliation)
+            elif current.state in ENDED:
+                self._ended(attempt, current, row, now, reconciliation)
+            else:
+                self._under_way(backend, attempt, current, row, now, reconciliation)
+        except LedgerError as error:
+            if not error.values:
+                raise
+            reconciliation.quarantined.append((attempt.id, str(error)))
+        except Exception as error:
+            down = isinstance(error, BackendDown)
+            if down and not (self.folder / "attempts").is_dir():
+                raise
+            why = str(error) if down else f"{type(error).__name__}: {error}"
+            reconciliation.quarantined.append((attempt.id, why))
 
     def conclude(self, attempt: AttemptRow, end: AttemptEnd, now: float, status: AttemptStatus | None = None) -> None:
         """Write the end of an attempt, unless another router has."""
         if status is not None:
-            end = replace(end, exit_code=status.exit_code, started=status.started, ended=status.ended)
+            began, ended = fallback.span(attempt, status, now)
+            end = replace(end, exit_code=status.exit_code, started=began, ended=ended)
         try:
             self.ledger.end(attempt.id, end, now)
         except Conflict:  # another router was faster; what it wrote stands
@@ -151,9 +198,9 @@ class Reconciler:
                 return
         if attempt.stop:
             self._stop(backend, status, reconciliation)
-        elif row is not None and row.spent + fallback.cost(attempt, attempt.started, now) > row.job.budget:
+        elif row is not None and fallback.over_budget(row, attempt):
             try:
-                self.ledger.ask_stop(attempt.id, "preempt", now)
+                self.ledger.ask_stop(attempt.id, "budget", now)
             except Conflict:  # as above
                 return
             self._stop(backend, status, reconciliation)
@@ -194,10 +241,10 @@ class Reconciler:
             self.conclude(attempt, fallback.refused(row, attempt, claim.by, self.earlier(attempt), now), now)
             reconciliation.ended.append((attempt.id, "refused"))
             return
-        first, passes = self._missing.get(attempt.id, (now, 0))
-        first = min(first, now)  # a clock that was set back
-        self._missing[attempt.id] = (first, passes + 1)
-        if now - first < SETTLE_S or passes + 1 < MISSED_PASSES:
+        last, seconds, passes = self._missing.get(attempt.id, (now, 0.0, 0))
+        seconds += min(max(0.0, now - last), SETTLE_S / 2)  # of one pass: a clock that is set is no time passed
+        self._missing[attempt.id] = (now, seconds, passes + 1)
+        if seconds < SETTLE_S or passes + 1 < MISSED_PASSES:
             return
         lost = AttemptStatus(
             attempt.id,
@@ -220,15 +267,18 @@ class Reconciler:
             except Conflict:
                 reconciliation.unknown.append(status.attempt)
                 continue
+            except BadRow as error:  # whether it is to run can't be told: it is left alone
+                reconciliation.quarantined.append((status.attempt, str(error)))
+                continue
             if state not in UNDER_WAY:
                 self._stop(backend, status, reconciliation)
 
     @staticmethod
     def _stop(backend: Backend, status: AttemptStatus, reconciliation: Reconciliation) -> None:
-        """Tell one to stop. One that can't be told doesn't hold up the others."""
+        """Tell one to stop. One that can't be told is its own trouble: it is told again in the next pass."""
         try:
             backend.cancel(status.backend_id)
-        except BackendDown as error:
-            reconciliation.error = reconciliation.error or f"{status.backend_id} can't be stopped: {error}"
+        except (BackendDown, BackendRefused) as error:
+            reconciliation.quarantined.append((status.attempt, f"{status.backend_id} can't be stopped: {error}"))
         else:
             reconciliation.stopped.append(status.backend_id)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from chipwise.errors import Conflict, InputError
+from chipwise.route.backend import LONGEST_LISTING_S
 from chipwise.route.backends.named import backend_name, backends_of
-from chipwise.route.ledger import Ledger
+from chipwise.route.ledger import Ledger, LedgerError
 from chipwise.route.ledger.liveness import LEASE_S, SILENT_S, liveness
 from chipwise.route.load import Pools
 from chipwise.route.load.pairs import Pairs, read_pairs
 from chipwise.route.policies import DEFAULT_POLICY, check_weights, policy_named
+from chipwise.route.pool import Pool
 from chipwise.route.router.identity import identity, mark_of
 from chipwise.route.router.loop import Router, RouterOptions, TickReport, run
+from chipwise.route.router.watchdog import Watchdog
 from chipwise.units import format_seconds, parse_duration
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ class ServiceOptions:
 def router_of(ledger: Ledger, pools: Pools, options: ServiceOptions) -> Iterator[Router]:
     """A router of this machine on a ledger, known to it; its identity is released at the end."""
     _check_one_machine(ledger, pools)
+    ledger.check_sound()
     own = identity(pools.folder / ledger.uid)
     try:
         folders = {backend_name(pool): pools.folder_of(pool.backend) / ledger.uid for pool in pools.pools}
@@ -78,7 +82,11 @@ def router_of(ledger: Ledger, pools: Pools, options: ServiceOptions) -> Iterator
             folders=folders,
             name=own.name,
             options=RouterOptions(
-                options.policy, options.lease_s, {**pools.weights, **options.weights}, keep_s=options.keep_s
+                options.policy,
+                options.lease_s,
+                {**pools.weights, **options.weights},
+                quotas=pools.access.quotas,
+                keep_s=options.keep_s,
             ),
         )
     finally:
@@ -90,12 +98,20 @@ def serve(
     options: ServiceOptions,
     after: Callable[[TickReport], None] = lambda report: None,
     metrics: Metrics | None = None,
+    trouble: Callable[[LedgerError, float], None] = lambda error, wait: None,
 ) -> int:
-    """Scheduling passes until the router is told to stop; how many there were. `after` is told of each."""
+    """Scheduling passes until the router is told to stop; how many there were. `after` is told of each, `trouble` of
+    a ledger that does not answer.
+
+    A watchdog ends the process, with status 75, where it hangs: no pass, and no try of the ledger, for three leases.
+    """
     written = -inf
+    watchdog = Watchdog.of_lease(options.lease_s, router.name, _longest_call(router.pools))
+    router.health.asking = watchdog.passed
 
     def passed(report: TickReport) -> None:
         nonlocal written
+        watchdog.passed()
         after(report)
         if metrics is None:
             return
@@ -104,7 +120,23 @@ def serve(
             written = time.monotonic()
             metrics.write(report, router.cache.rows.values(), router.ledger.totals())
 
-    return run(router, options.interval_s, once=options.once, until_idle=options.until_idle, after=passed)
+    def troubled(error: LedgerError, wait: float) -> None:
+        watchdog.passed()  # it does not hang: it tries again, and can be told to stop
+        trouble(error, wait)
+
+    with watchdog:
+        return run(
+            router, options.interval_s, once=options.once, until_idle=options.until_idle, after=passed, trouble=troubled
+        )
+
+
+def _longest_call(pools: Sequence[Pool]) -> float:
+    """The most seconds that one call to a backend of these pools may take."""
+    longest = LONGEST_LISTING_S if any(pool.backend == "kubernetes" for pool in pools) else 0.0
+    for pool in pools:
+        with suppress(ValueError):  # a backend of someone else's, whose words these are
+            longest = max(longest, float(pool.setting("timeout") or 0.0))
+    return longest if isfinite(longest) else 0.0
 
 
 def _seconds(text: str, field: str, least: float, most: float) -> float:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from chipwise.present.blocks import Block, Table, Text
 from chipwise.present.columns import Column, record, table
 from chipwise.present.numbers import duration, plural
 from chipwise.present.result import Result
-from chipwise.route.ledger import Ledger, open_ledger
+from chipwise.route.ledger import LedgerView, RemoteLedger, open_view
+from chipwise.route.ledger.codec import unpack
 from chipwise.route.ledger.liveness import liveness
 from chipwise.route.ledger.records import PENDING, BackendRow, JobRow, RouterRow
 
@@ -113,11 +114,13 @@ def _oldest(status: RouterStatus) -> list[Block]:
 
 def router_status(ledger: str = "") -> RouterStatus:
     """How routing stands now."""
-    with open_ledger(ledger, create=False) as book:
+    with open_view(ledger, create=False) as book:
+        if isinstance(book, RemoteLedger):
+            return replace(unpack(RouterStatus, book.status()), ledger=book.where)
         return status_at(book, time.time())
 
 
-def status_at(ledger: Ledger, now: float) -> RouterStatus:
+def status_at(ledger: LedgerView, now: float) -> RouterStatus:
     """How routing stood at a time, by a ledger that is open."""
     totals = ledger.totals()
     pending = ledger.jobs(state=PENDING)

@@ -7,17 +7,18 @@ the backend, and takes it as it is. Whoever submits it twice all the same finds 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chipwise.route.backend import Backend, BackendRefused, Launch
+from chipwise.route.backend import Backend, BackendDown, BackendRefused, Launch, Together
 from chipwise.route.backends.named import attempt_folder
-from chipwise.route.launch import REVOKED, environment, write_launch
+from chipwise.route.launch import REVOKED, environment, planned_launch, write_launch
 from chipwise.route.ledger import Conflict, Ledger
 from chipwise.route.ledger.records import UNDER_WAY, AttemptRow, JobRow
 from chipwise.route.pool import Pool
 from chipwise.route.router.fallback import time_limit
-from chipwise.route.router.health import Health
+from chipwise.route.router.health import Guarded, Health
 from chipwise.route.router.reconcile import Reconciler
 
 DOWN_S = 120.0  # that an attempt waits for a backend that does not answer, before its job may go elsewhere
@@ -42,10 +43,16 @@ def launch_of(row: JobRow, attempt: AttemptRow, pool: Pool, folder: Path) -> Lau
     )
 
 
-def submitted(backend: Backend, launch: Launch) -> str:
-    """Write what is to run, then tell the backend; its id of it."""
-    write_launch(launch)
-    return backend.submit(launch)
+@dataclass(frozen=True, slots=True)
+class Start:
+    """An attempt that is to be submitted, with its job and pool."""
+
+    attempt: AttemptRow
+    row: JobRow
+    pool: Pool
+
+
+Answer = str | BackendDown | BackendRefused | None  # the backend's id of an attempt, or what is wrong; None: no answer
 
 
 class Submitter:
@@ -54,26 +61,88 @@ class Submitter:
     def __init__(self, ledger: Ledger, health: Health, clock: Callable[[], float]) -> None:
         self.ledger, self.health, self.clock = ledger, health, clock
 
-    def submit(self, backend: Backend, own: Reconciler, attempt: AttemptRow, row: JobRow, pool: Pool) -> str:
-        """Submit one attempt; what came of it: "submitted", "refused", "down" or "gone"."""
+    def submit(self, backend: Guarded, own: Reconciler, starts: Sequence[Start]) -> list[str | Exception]:
+        """Submit attempts; what came of each: "submitted", "refused", "down" or "gone", or what is wrong with it alone.
+
+        Several go to a backend at once where it need not wait for each.
+        """
+        launches: dict[str, Launch | Exception] = self._launches(own, starts)
+        ready = [launch for launch in launches.values() if isinstance(launch, Launch)]
+        answers = self._ask(backend, ready) if ready else {}
+        outcomes: list[str | Exception] = []
+        for start in starts:
+            launch = launches[start.attempt.id]
+            answer = answers[start.attempt.id] if isinstance(launch, Launch) else launch
+            if isinstance(answer, BackendDown):
+                self.health.down(backend.name, str(answer), self.clock())
+                answer = None
+            if isinstance(answer, Exception) and not isinstance(answer, BackendRefused):
+                outcomes.append(answer)
+            else:
+                outcomes.append(self._settle(backend, own, start.attempt, start.row, answer))
+        return outcomes
+
+    def _launches(self, own: Reconciler, starts: Sequence[Start]) -> dict[str, Launch | Exception]:
+        """Write down what is to run: its digest in the ledger, then the launch files."""
+        launches: dict[str, Launch | Exception] = {}
+        files: dict[str, bytes] = {}
+        digests: dict[str, str] = {}
+        for start in starts:
+            attempt = start.attempt
+            try:
+                launch = launch_of(start.row, attempt, start.pool, own.folder)
+                files[attempt.id], digest = planned_launch(launch, attempt.digest)
+                launches[attempt.id] = replace(launch, digest=digest)
+            except Exception as error:
+                launches[attempt.id] = error
+                continue
+            if digest != attempt.digest:
+                digests[attempt.id] = digest
+        self.ledger.record_digests(digests)
+        for name, data in files.items():
+            try:
+                write_launch(attempt_folder(own.folder, name), data)
+            except Exception as error:
+                launches[name] = error
+        return launches
+
+    def _ask(self, backend: Guarded, launches: Sequence[Launch]) -> dict[str, Answer]:
+        """What a backend answers to launches."""
+        if isinstance(backend.backend, Together):
+            together = self.health.ask(backend.name, self.clock(), lambda: backend.submit_all(launches))
+            answers: Sequence[Answer] = together or [None] * len(launches)
+            return {launch.attempt: answer for launch, answer in zip(launches, answers, strict=True)}
+        answers_one: dict[str, Answer] = {}
+        for launch in launches:
+            try:
+                answers_one[launch.attempt] = self.health.ask(
+                    backend.name,
+                    self.clock(),
+                    lambda one=launch: backend.submit(one),  # type: ignore[misc]
+                )
+            except BackendRefused as error:
+                answers_one[launch.attempt] = error
+        return answers_one
+
+    def _settle(
+        self, backend: Backend, own: Reconciler, attempt: AttemptRow, row: JobRow, answer: str | BackendRefused | None
+    ) -> str:
+        """Write down what a backend has answered to a submission; nothing, where it has not."""
         name = backend.name
-        try:
-            launch = launch_of(row, attempt, pool, own.folder)
-            backend_id = self.health.ask(name, self.clock(), lambda: submitted(backend, launch))
-        except BackendRefused as error:
-            refused = str(error)
+        if isinstance(answer, BackendRefused):
+            refused = str(answer)
             revoked = self.health.ask(name, self.clock(), lambda: own.refuse(attempt, row, refused, self.clock()))
             return "refused" if revoked else "down"
-        if backend_id is None:
+        if answer is None:
             return "down"
-        if backend_id.startswith(REVOKED):  # another router has given it up, and says so in a moment
+        if answer.startswith(REVOKED):  # another router has given it up, and says so in a moment
             return "gone"
         try:
-            self.ledger.mark_submitted(attempt.id, backend_id, self.clock())
+            self.ledger.mark_submitted(attempt.id, answer, self.clock())
         except Conflict:
             if self.ledger.attempt(attempt.id).state in UNDER_WAY:
                 return "gone"  # another router has seen it run there already
-            self.health.ask(name, self.clock(), lambda: backend.cancel(backend_id))  # ended meanwhile
+            self.health.ask(name, self.clock(), lambda: backend.cancel(answer))  # ended meanwhile
             return "gone"
         return "submitted"
 

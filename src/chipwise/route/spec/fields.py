@@ -14,7 +14,8 @@ from chipwise.workload.fields import DURATION_JSON, number_of, seconds_of
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"  # of pools and variants: fit for labels of every backend
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,199}$"
-PLAIN = r"^[^\x00-\x1f\x7f]*$"  # one line of printable characters
+# one line of what terminals don't obey and what reorders no text: no C0, DEL, C1, separators of lines, direction marks
+PLAIN = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$"
 MOST_CHIPS = 1_000_000
 DURATION = "a duration such as 90s, 12h or 3d"
 TIME = "a duration after submission such as 12h, or a time with its zone such as 2027-01-31T18:00Z"

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from chipwise.route.names import BACKENDS, backend_names
+from chipwise.route.spec.access import AccessSpec
 from chipwise.route.spec.fields import FINITE, Chips, Duration, Line, Name, Title, Watts
 from chipwise.workload.fields import FilePath, Label, Strict, number_of
 
@@ -84,5 +85,8 @@ class PoolsSpec(Strict):
         None,
         description="US dollars that an hour until the end of a job without a deadline counts, times its priority "
         "(policy cheapest-within-deadline); default: 5.",
+    )
+    access: AccessSpec | None = Field(
+        None, description="Who may do what through the service, and the quotas of users and teams."
     )
     pools: Annotated[list[PoolSpec], Field(min_length=1, max_length=1000)] = Field(description="The pools.")

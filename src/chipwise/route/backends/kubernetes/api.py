@@ -7,23 +7,31 @@ What a server answers is one of three things here: an object, `Answered` with it
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
+
+from yaml import YAMLError
 
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.io.deadline import in_time
+from chipwise.io.urls import is_loopback
 from chipwise.route.backend import BackendDown
+from chipwise.route.backends.answers import UNREADABLE
 
 CALL_S = 20.0  # connecting and answering, each
 WHOLE = 3  # times that for a call as a whole: fetching a token, connecting, answering
+LIST_S = 120.0  # for a list over all its pages; the last has its own time beyond (LONGEST_LISTING_S is for all of it)
+MOST = 256 * 2**20  # bytes of an answer; a page of 500 pods takes some 10 MB
 PATIENCE_S = 30.0  # for a server that asks to be tried again, all waits of a call together
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0  # doubled at each, where the server does not say how long
 PAGE = 500  # objects a page, as kubectl asks for
 RESTARTS = 3  # of a list whose pages have expired
+ALLOWED = "`insecure: true` in the pool's address allows that"
 IN_CLUSTER = "in-cluster"  # in place of a kubeconfig: the pod's own account
 
 
@@ -45,8 +53,10 @@ class Cluster:
         call_s: float = CALL_S,
         patience_s: float = PATIENCE_S,
         sleep: Callable[[float], None] = time.sleep,
+        insecure: bool = False,
     ) -> None:
-        self.kubeconfig, self.context = kubeconfig, context
+        """`insecure`: the server need not prove who it is, nor the way to it be encrypted."""
+        self.kubeconfig, self.context, self.insecure = kubeconfig, context, insecure
         self.call_s, self.patience_s, self._sleep = call_s, patience_s, sleep
         self._client: Any = None
 
@@ -107,11 +117,14 @@ class Cluster:
 
     def _pages(self, fetch: Callable[[Any, dict[str, Any]], Any], absent_is_none: bool = False) -> list[dict[str, Any]]:
         """A list over all its pages. Pages expire (410): then it starts over, a few times."""
+        until = time.monotonic() + LIST_S
         for _ in range(RESTARTS):
             objects: list[dict[str, Any]] = []
             token = ""
             try:
                 while True:
+                    if time.monotonic() > until:
+                        raise self._down(f"no whole list within {LIST_S:g} s")
                     page = {"limit": PAGE, **({"_continue": token} if token else {}), **self._raw()}
                     answer = self._call(lambda api, page=page: fetch(api, page))  # type: ignore[misc]
                     items = answer.get("items")
@@ -163,7 +176,10 @@ class Cluster:
         self._connect()
         response = ask(client)
         try:
-            return bytes(response.data)
+            data = bytes(response.read(MOST + 1, decode_content=True))
+            if len(data) > MOST:
+                raise self._down(f"its answer has more than {MOST} bytes")
+            return data
         finally:
             response.release_conn()
 
@@ -173,23 +189,13 @@ class Cluster:
         The client's own time-outs bound each wait for bytes, not their sum. A thread that is late is left to itself,
         with its connection.
         """
-        outcome: list[bytes | BaseException] = []
+        try:
+            return in_time(call, WHOLE * self.call_s, self._forget)
+        except TimeoutError as late:
+            raise self._down(str(late)) from None
 
-        def work() -> None:
-            try:
-                outcome.append(call())
-            except BaseException as error:  # raised again below, in the thread that asked
-                outcome.append(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        thread.join(WHOLE * self.call_s)
-        if not outcome:
-            self._client = None
-            raise self._down(f"no whole answer within {WHOLE * self.call_s:g} s")
-        if isinstance(outcome[0], BaseException):
-            raise outcome[0]
-        return outcome[0]
+    def _forget(self) -> None:
+        self._client = None
 
     def _judged(self, error: Any) -> Exception:
         """What a status that is no success means."""
@@ -216,10 +222,28 @@ class Cluster:
                 config.load_kube_config(
                     self.kubeconfig or None, self.context or None, client_configuration=settings, persist_config=False
                 )
-        except (config.ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
+        except (config.ConfigException, YAMLError, OSError, *UNREADABLE) as error:
             raise self._down(f"its configuration can't be read ({error})") from None
+        if not self.insecure and (weak := weakness(settings.host or "", bool(settings.verify_ssl))):
+            raise self._down(f"{weak}; {ALLOWED}")
         settings.retries = False  # tries are counted here
         self._client = client.ApiClient(settings)
+
+    def check_link(self, field: str) -> None:
+        """Refuse a configuration whose link is not safe. One that can't be read is `down` when it is used; nothing in
+        it is run here, so programs that fetch tokens are not."""
+        module: Any = import_module("kubernetes.config.kube_config")
+        if self.kubeconfig == IN_CLUSTER or self.insecure:
+            return
+        try:
+            config = module.KubeConfigMerger(self.kubeconfig or module.KUBE_CONFIG_DEFAULT_LOCATION).config
+            context = config["contexts"].get_with_name(self.context or config["current-context"])["context"]
+            cluster = config["clusters"].get_with_name(context["cluster"])["cluster"]
+            weak = weakness(str(cluster["server"]), not cluster.safe_get("insecure-skip-tls-verify"))
+        except (*UNREADABLE, module.ConfigException, YAMLError, OSError):
+            return
+        if weak:
+            raise InputError(field, self.kubeconfig or "your own", f"a server that proves who it is: {weak}; {ALLOWED}")
 
     def _down(self, why: str) -> BackendDown:
         where = " ".join(filter(None, ("kubernetes", self.context)))
@@ -258,6 +282,20 @@ def _words(error: Any) -> str:
         if isinstance(status, dict) and status.get("message"):
             return str(status["message"])
     return str(error.reason or "no reason given")
+
+
+def weakness(server: str, verified: bool) -> str:
+    """What is not safe about the way to a server: its token could be read, or given to another; empty if nothing.
+
+    >>> weakness("https://10.0.0.1:6443", True), weakness("http://127.0.0.1:8001", True)
+    ('', '')
+    >>> weakness("https://10.0.0.1:6443", False)
+    'its kubeconfig has insecure-skip-tls-verify: true for https://10.0.0.1:6443'
+    """
+    parts = urlsplit(server)
+    if parts.scheme == "http":
+        return "" if is_loopback(parts.hostname or "") else f"its server {server} is not https"
+    return "" if verified else f"its kubeconfig has insecure-skip-tls-verify: true for {server}"
 
 
 def needs_client() -> None:

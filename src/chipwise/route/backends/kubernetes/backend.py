@@ -47,7 +47,9 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> Kubernetes
     """The backend of these pools. Pods don't see the attempts' folders; `folder` is not needed."""
     needs_client()
     check_keys(pools, KEYS)
-    return KubernetesBackend(pools, uid, name=name)
+    backend = KubernetesBackend(pools, uid, name=name)
+    backend.check_links()
+    return backend
 
 
 class KubernetesBackend:
@@ -57,13 +59,22 @@ class KubernetesBackend:
         self,
         pools: Sequence[Pool],
         uid: str,
-        cluster: Callable[[str, str], Cluster] = Cluster,
+        cluster: Callable[..., Cluster] = Cluster,
         name: str = "kubernetes",
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.uid, self.name, self._clock = uid, name, clock
         self._pools = tuple(pool for pool in pools if pool.backend == "kubernetes")
-        self._clusters = {server: cluster(*server) for server in sorted({_server(pool) for pool in self._pools})}
+        pools_of = {server: [p for p in self._pools if _server(p) == server] for server in map(_server, self._pools)}
+        self._clusters = {
+            server: cluster(*server, insecure=all(p.setting("insecure") == "true" for p in pools_of[server]))
+            for server in sorted(pools_of)
+        }
+
+    def check_links(self) -> None:
+        """Refuse servers that need not prove who they are, unless their pools allow it."""
+        for pool in self._pools:
+            self._cluster(pool).check_link(f"pools.{pool.name}.address.kubeconfig")
 
     def render(self, launch: Launch) -> str:
         """The object that would be made, as YAML for kubectl."""

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from chipwise.route.backend import FAILED, LOST, PENDING, RUNNING, SUCCEEDED, AttemptStatus, BackendDown, Capacity
+from chipwise.route.backends.answers import readable, sound
 from chipwise.route.backends.kubernetes.render import (
     ATTEMPT,
     NODEPOOL_LABEL,
@@ -79,6 +80,7 @@ def label_of(item: Object) -> str:
     return str(((item.get("metadata") or {}).get("labels") or {}).get(ATTEMPT) or "")
 
 
+@readable("kubernetes")
 def attempt_status(kind: str, item: Object, backend_id: str, pods: Sequence[Object]) -> AttemptStatus:
     """An attempt as its object and its pods show it."""
     status = item.get("status") or {}
@@ -102,7 +104,7 @@ def attempt_status(kind: str, item: Object, backend_id: str, pods: Sequence[Obje
     if over or state == RUNNING:
         started = started or moment(status.get("startTime"))
     last = moment(status.get("completionTime") or status.get("endTime") or info.get("endTime"))
-    return AttemptStatus(
+    status_now = AttemptStatus(
         attempt_of(item),
         backend_id,
         state,
@@ -112,6 +114,7 @@ def attempt_status(kind: str, item: Object, backend_id: str, pods: Sequence[Obje
         ",".join(sorted({str(n) for p in pods if (n := (p.get("spec") or {}).get("nodeName"))})),
         reason,
     )
+    return sound(status_now)
 
 
 def ended_at(kind: str, item: Object) -> float | None:
@@ -243,6 +246,7 @@ def _exit_code(state: str, pods: Sequence[Object]) -> int | None:
     return next((int(code) for code in codes if code), None) if state == FAILED else None
 
 
+@readable("kubernetes")
 def node_capacity(pool: Pool, nodes: Sequence[Object], pods: Sequence[Object]) -> Capacity:
     """Chips of nodes that are ready and take pods, less what pods hold; in whole units of a host, or whole slices."""
     resource = resource_of(pool)
@@ -320,6 +324,11 @@ def _tolerates(toleration: Mapping[str, str], taint: Object) -> bool:
     )
 
 
+# fields of ClusterQueue in v1beta1, with what v1beta2 has in their place: kubernetes-sigs/kueue, apis, 2026-11-17
+DROPPED = {"cohort": "cohortName", "admissionChecks": "admissionChecksStrategy.admissionChecks"}
+
+
+@readable("kubernetes")
 def queue_capacity(pool: Pool, queue: Object, local: Object) -> Capacity:
     """The quota of a cluster queue, less what workloads have reserved. What could be borrowed is not counted.
 
@@ -336,6 +345,7 @@ def queue_capacity(pool: Pool, queue: Object, local: Object) -> Capacity:
             if r.get("name") == resource
         )
 
+    _refuse_dropped(queue)
     groups = (queue.get("spec") or {}).get("resourceGroups")
     if not isinstance(groups, Sequence):
         raise BackendDown(f"kubernetes: the queue of pool {pool.name} has no quotas that can be read")
@@ -350,6 +360,17 @@ def queue_capacity(pool: Pool, queue: Object, local: Object) -> Capacity:
         0,
         f"quota of Kueue, {pending} workloads wait; what could be borrowed is not counted",
     )
+
+
+def _refuse_dropped(queue: Object) -> None:
+    """Say that a queue was written for an older API: Kueue passes over such a field, and the queue is not as meant."""
+    for field, instead in DROPPED.items():
+        if field in (queue.get("spec") or {}):
+            name = (queue.get("metadata") or {}).get("name", "")
+            raise BackendDown(
+                f"kubernetes: ClusterQueue {name}: spec.{field} is no field of kueue.x-k8s.io/v1beta2; "
+                f"expected spec.{instead}"
+            )
 
 
 def _held_back(queue: Object) -> str:

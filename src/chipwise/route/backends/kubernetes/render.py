@@ -37,6 +37,7 @@ KEYS = frozenset(
         "cpu",
         "flavor",
         "host",
+        "insecure",
         "keep",
         "kind",
         "kubeconfig",

@@ -2,7 +2,8 @@
 
 A process is known by its pid, its start time and the boot, so that a pid that is used again is not taken for it. Ids
 are handed out under a lock that the shim inherits and lets go of once its claim, which holds the ids, is on disk:
-whatever is killed in between, no id is given twice and none leaks. Memory holds nothing that the folders don't.
+whatever is killed in between, no id is given twice and none leaks. Memory holds nothing that the folders don't. Which
+attempts may have a process is kept apart (`underway`): the others are looked at when the ledger asks for them.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import signal
+import stat
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from chipwise.errors import InputError
+from chipwise.route.attempt_files import last_line, locked
 from chipwise.route.backend import (
     CANCELLED,
     LOST,
@@ -33,8 +34,10 @@ from chipwise.route.backend import (
 )
 from chipwise.route.backends import shim
 from chipwise.route.backends.local import processes
+from chipwise.route.backends.local.address import check_address, ids
+from chipwise.route.backends.local.underway import Record, Underway
 from chipwise.route.backends.secret_values import allowed_secrets, secret_values
-from chipwise.route.launch import Claim, claim_of, end_of, launch_file
+from chipwise.route.launch import NOBODY, Claim, claim_of, end_of, launch_file
 from chipwise.route.pool import Pool
 
 VISIBLE = {"gpu": "CUDA_VISIBLE_DEVICES", "tpu": "TPU_VISIBLE_CHIPS"}  # where CUDA and libtpu look for the chips to use
@@ -52,8 +55,8 @@ INHERITED = (
     "TMPDIR",
     "LD_LIBRARY_PATH",
 )
-ADDRESS = frozenset({"cluster", "cwd", "ids", "secrets"})  # what a pool's address may say here
 TIMEOUT_S = 10.0  # for the lock and for a shim to make its claim; a Python starts in well under a second
+LOG = "shim"  # in an attempt's folder: what its shim has to say
 MARGIN_S = 5.0  # over the grace that the shim gives, before the backend kills both
 
 
@@ -70,8 +73,12 @@ class LocalBackend:
     def __init__(self, folder: Path, name: str = "local") -> None:
         """`folder` is the ledger's own; attempts lie in its folder `attempts`."""
         self.name, self.folder, self.attempts = name, folder, folder / "attempts"
-        self._over: dict[str, AttemptStatus] = {}  # what has ended doesn't change
+        self.underway = Underway(folder, name)
+        self._chips: dict[str, tuple[str, tuple[int, ...]]] = {}  # pool and ids in the claims of what is under way
+        self._named: dict[str, str] = {}  # attempts by backend id, as last listed
+        self._listed: Sequence[AttemptStatus] | None = None  # until it has said what is free, or something starts
         self._children: set[int] = set()
+        self._told: dict[str, float] = {}  # when attempts were told to stop, by time.monotonic
 
     def render(self, launch: Launch) -> str:
         """The launch file, and what is added to it."""
@@ -82,41 +89,75 @@ class LocalBackend:
 
     def submit(self, launch: Launch) -> str:
         """Start the shim of an attempt, unless one has the claim already; the id in the claim."""
+        answer = self.submit_all([launch])[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def submit_all(self, launches: Sequence[Launch]) -> Sequence[str | BackendDown | BackendRefused]:
+        """Start the shims of several attempts, then wait for their claims; the id in each claim, or what went wrong.
+
+        None waits for another: all of them hold the lock on the chips until each has made its claim or is gone.
+        """
+        answers: dict[str, str | BackendDown | BackendRefused] = {}
+        started: dict[str, tuple[Path, int]] = {}
+        if self.underway.missing:
+            self._adopt()
         with self._locked() as lock:
-            claim = claim_of(launch.folder)
-            if claim is not None:
-                return claim.by
-            environment = self._environment(launch, self._free_ids(launch.pool))
-            by = f"{self.name}-{uuid.uuid4().hex}"
-            return self._start_shim(launch.folder, by, environment, lock)
+            self._listed = None
+            chips = _Handout(self)
+            for launch in launches:
+                try:
+                    claim = self._claim(launch.attempt)
+                    if claim is not None:
+                        answers[launch.attempt] = claim.by
+                        continue
+                    environment = self._environment(launch, chips.take(launch))
+                    self.underway.add(launch.attempt)
+                    started[launch.attempt] = launch.folder, self._start_shim(launch.folder, environment, lock)
+                except (BackendDown, BackendRefused) as error:
+                    answers[launch.attempt] = error
+        answers |= self._claimed(started)
+        return [answers[launch.attempt] for launch in launches]
 
     def list(self) -> Sequence[AttemptStatus]:
-        """Every attempt that has been claimed here."""
+        """Every attempt that may have a process here, and those whose process has gone since they were last listed."""
         self._reap()
-        try:
-            names = sorted(entry.name for entry in os.scandir(self.attempts) if entry.is_dir(follow_symlinks=False))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise BackendDown(f"{self.attempts}: {error.strerror or error}") from None
-        for gone in self._over.keys() - set(names):  # old folders are removed
-            del self._over[gone]
-        return [status for name in names if (status := self._status(name)) is not None]
+        if self.underway.missing:
+            self._adopt()
+        names = self.underway.names()
+        statuses = self._statuses(names)
+        for name in names:
+            if name not in self._chips and name not in statuses and self._never(name):
+                self.underway.discard(name)
+        listed = list(statuses.values())
+        self._named = {status.backend_id: status.attempt for status in listed}
+        self._chips = {name: self._chips[name] for name in names if name in self._chips}
+        self._told = {name: at for name, at in self._told.items() if name in statuses}
+        self._listed = listed
+        return listed
 
     def status(self, attempts: Sequence[tuple[str, str]]) -> Sequence[AttemptStatus]:
         """Some attempts."""
         self._reap()
-        return [status for name, _ in attempts if (status := self._status(name)) is not None]
+        own = {name: by for name, by in attempts if not by or self._ours(by)}
+        statuses = self._statuses(list(own))
+        found = (statuses.get(name) or self._spoilt(name, by) for name, by in own.items())
+        return [status for status in found if status is not None]
 
     def cancel(self, backend_id: str) -> None:
         """Tell one to stop; kill it when it has had its grace."""
-        for status in self.list():
-            if status.backend_id == backend_id and status.state == RUNNING:
-                self._stop(self.attempts / status.attempt, status.attempt)
+        if backend_id not in self._named:
+            self.list()
+        attempt = self._named.get(backend_id, "")
+        status = self._statuses([attempt]).get(attempt) if attempt else None
+        if status is not None and status.backend_id == backend_id and status.state == RUNNING:
+            self._stop(attempt)
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips that no live claim holds."""
-        held = self._held()
+        listed, self._listed = self.list() if self._listed is None else self._listed, None
+        held = self._held(s.attempt for s in listed if s.state == RUNNING and s.attempt in self._chips)
         return {pool.name: Capacity(pool.count, max(0, pool.count - len(held.get(pool.name, ())))) for pool in pools}
 
     def predicted_start(self, launch: Launch) -> float | None:
@@ -124,96 +165,159 @@ class LocalBackend:
         capacity = self.capacity([launch.pool])[launch.pool.name]
         return time.time() if capacity.free >= launch.option.chips else None
 
-    def _status(self, attempt: str) -> AttemptStatus | None:
-        if attempt in self._over:
-            return self._over[attempt]
-        folder = self.attempts / attempt
-        claim = claim_of(folder)
-        if claim is None or not claim.by.startswith(f"{self.name}-"):
-            return None
-        end = end_of(folder)
-        if end is None and self._alive(attempt, claim):
-            return AttemptStatus(
-                attempt, claim.by, RUNNING, started=claim.at, where=claim.host, restarts=claim.restarts
-            )
-        end = end or end_of(folder)  # it may have ended between the two checks
-        if end is None:
-            status = AttemptStatus(
-                attempt,
-                claim.by,
-                LOST,
-                started=claim.at,
-                where=claim.host,
-                reason="its process is gone and wrote no end",
-            )
-        else:
-            status = AttemptStatus(
-                attempt, claim.by, end.state, end.exit_code, end.started, end.ended, claim.host, end.reason
-            )
-            if status.state == CANCELLED and claim.boot != processes.boot() and not (folder / "stop").exists():
-                status = replace(status, state=LOST, reason="the machine went down")  # which tells all to stop
-        self._over[attempt] = status
-        return status
+    def _ours(self, backend_id: str) -> bool:
+        return backend_id.rpartition("-")[0] == self.name
 
-    def _alive(self, attempt: str, claim: Claim) -> bool:
-        """Whether it runs. A program that has outlived its shim is killed: nobody would learn how it ended."""
-        if claim.boot == processes.boot() and claim.space not in ("", processes.space()):
-            # in another container of this machine; just claimed, it may not have the lock yet
-            return abs(time.time() - claim.at) < TIMEOUT_S or processes.locked(self.attempts / attempt / shim.ALIVE)
-        if claim.host and claim.host != processes.host() and claim.boot != processes.boot():
-            return True  # of another machine: not ours to judge
-        if processes.alive(claim.pid, claim.start, claim.boot):
-            return True
-        left = processes.left_behind(attempt, claim.pid, claim.start, claim.boot)
+    def _record(self, attempt: str) -> Record | None:
+        """What the shim of an attempt has recorded; of one that an older version started, the claim in its folder."""
+        record = self.underway.record(attempt)
+        if record is None:
+            claim = claim_of(self.attempts / attempt)
+            return None if claim is None else Record(claim)
+        return record
+
+    def _claim(self, attempt: str) -> Claim | None:
+        record = self._record(attempt)
+        return None if record is None else record.claim
+
+    def _statuses(self, names: Sequence[str]) -> dict[str, AttemptStatus]:
+        """Those of these attempts that have been claimed here. What has ended is under way no more.
+
+        An end is believed only when the shim is gone and none of its processes is left: of all that are gone, one pass
+        over the machine's processes tells.
+        """
+        statuses: dict[str, AttemptStatus] = {}
+        records: dict[str, Record] = {}
+        gone: list[str] = []
+        for name in names:
+            record = self._record(name)
+            if record is None or not self._ours(record.claim.by):
+                continue
+            records[name], claim = record, record.claim
+            self._chips[name] = claim.pool, claim.chips
+            lives = self._lives(name, claim)
+            if lives is None:
+                gone.append(name)
+            statuses[name] = _running(name, claim) if lives is not False else self._end(name, record)
+        processes_left = processes.running() if gone else []
+        for name in gone:
+            # the end may have been written since: it is read once no process is left
+            if not self._left(name, records[name], processes_left):
+                statuses[name] = self._end(name, self._record(name) or records[name])
+        for name, status in statuses.items():
+            if status.state != RUNNING:
+                self._over(name)
+        return statuses
+
+    def _left(self, attempt: str, record: Record, among: Sequence[processes.Process] | None = None) -> bool:
+        """Whether processes are left of an attempt whose shim is gone. They are killed: nobody would learn how they
+        ended."""
+        claim = record.claim
+        left = processes.left_behind(self.attempts / attempt, claim.pid, claim.start, claim.boot, among)
         for pid, start in left:
             processes.send(pid, start, signal.SIGKILL)
-        return bool(left)
+        return bool(left) | (claim.boot == processes.boot() and processes.end_scope(record.scope))
 
-    def _stop(self, folder: Path, attempt: str) -> None:
-        claim = claim_of(folder)
-        if claim is None:
+    def _over(self, attempt: str) -> None:
+        """Nothing of an attempt runs any more: its folder tells the rest."""
+        record = self.underway.record(attempt)
+        self._chips.pop(attempt, None)
+        if record is None or record.restore(self.attempts / attempt, record.claim.boot == processes.boot()):
+            self.underway.discard(attempt)
+
+    def _end(self, attempt: str, record: Record) -> AttemptStatus:
+        """How an attempt ended, now that its shim is gone; by its record, unless the machine went down since."""
+        folder, claim = self.attempts / attempt, record.claim
+        recorded = record.document is not None and (record.end is not None or claim.boot == processes.boot())
+        end = record.end if recorded else end_of(folder)
+        if end is None:
+            reason = "its process is gone and wrote no end"
+            return AttemptStatus(attempt, claim.by, LOST, started=claim.at, where=claim.host, reason=reason)
+        status = AttemptStatus(
+            attempt, claim.by, end.state, end.exit_code, end.started, end.ended, claim.host, end.reason
+        )
+        if status.state == CANCELLED and claim.boot != processes.boot() and not (folder / "stop").exists():
+            return replace(status, state=LOST, reason="the machine went down")  # which tells all to stop
+        return status
+
+    def _never(self, attempt: str) -> bool:
+        """Whether an attempt without a claim of ours will never have one: a router has given it up, or it is gone."""
+        folder = self.attempts / attempt
+        claim = self._claim(attempt)
+        return not folder.exists() if claim is None else claim.by != NOBODY and not self._ours(claim.by)
+
+    def _adopt(self) -> None:
+        """Find what an older version has started, once: it kept no list of what is under way."""
+
+        def living(names: list[str]) -> list[str]:
+            return [name for name, status in self._statuses(names).items() if status.state == RUNNING]
+
+        with self._locked():
+            if self.underway.missing:  # another router may have been faster
+                self.underway.adopt(living)
+
+    def _spoilt(self, attempt: str, backend_id: str) -> AttemptStatus | None:
+        """One that was started here, and whose claim says so no more: its program has spoilt it, and is killed."""
+        claim = self._claim(attempt)
+        if not backend_id or claim is None or claim.by != NOBODY:
+            return None
+        left = self._left(attempt, Record(Claim(NOBODY, 0.0, boot=processes.boot())))
+        if not left:
+            self.underway.discard(attempt)
+        reason = "its claim can't be read any more: its program must have written over it"
+        return AttemptStatus(attempt, backend_id, RUNNING if left else LOST, reason=reason)
+
+    def _lives(self, attempt: str, claim: Claim) -> bool | None:
+        """Whether its shim runs; None: it is gone from this machine, and may have left processes."""
+        if claim.boot == processes.boot() and claim.space not in ("", processes.space()):
+            # in another container of this machine; just claimed, it may not have the lock yet
+            new = abs(time.time() - claim.at) < TIMEOUT_S and end_of(self.attempts / attempt) is None
+            return new or locked(self.attempts / attempt / shim.ALIVE) is not False
+        if claim.host and claim.host != processes.host() and claim.boot != processes.boot():
+            return end_of(self.attempts / attempt) is None  # of another machine: not ours to judge
+        return True if processes.alive(claim.pid, claim.start, claim.boot) else None
+
+    def _stop(self, attempt: str) -> None:
+        record = self._record(attempt)
+        if record is None:
             return
-        stop_file, now = folder / "stop", time.time()
-        try:
-            stop_file.touch(exist_ok=False)
-        except FileExistsError:
-            if now < stop_file.stat().st_mtime + _grace(folder) + MARGIN_S:
-                return
-            for pid, start in processes.left_behind(attempt, claim.pid, claim.start, claim.boot):
-                processes.send(pid, start, signal.SIGKILL)
+        folder, claim, limit = self.attempts / attempt, record.claim, record.grace + MARGIN_S
+        if attempt not in self._told:
+            self._told[attempt] = time.monotonic()
+            if not _told_before(folder / "stop", limit):
+                processes.send(claim.pid, claim.start, signal.SIGTERM)
+        elif time.monotonic() > self._told[attempt] + limit:
             processes.send(claim.pid, claim.start, signal.SIGKILL)
-            return
-        except OSError as error:
-            raise BackendDown(f"{stop_file}: {error.strerror or error}") from None
-        processes.send(claim.pid, claim.start, signal.SIGTERM)
+            self._left(attempt, record)
 
-    def _held(self) -> dict[str, set[int]]:
-        """Ids of each pool that attempts hold."""
+    def _held(self, attempts: Iterable[str]) -> dict[str, set[int]]:
+        """Ids of each pool that these attempts hold by their claims."""
         held: dict[str, set[int]] = {}
-        for status in self.list():
-            if status.state == RUNNING and (claim := claim_of(self.attempts / status.attempt)) is not None:
-                held.setdefault(claim.pool, set()).update(claim.chips)
+        for attempt in attempts:
+            if attempt not in self._chips:
+                claim = self._claim(attempt)
+                if claim is None or not self._ours(claim.by):
+                    continue
+                self._chips[attempt] = claim.pool, claim.chips
+            pool, chips = self._chips[attempt]
+            held.setdefault(pool, set()).update(chips)
         return held
 
-    def _free_ids(self, pool: Pool) -> Sequence[int]:
-        held = self._held().get(pool.name, set())
-        return [id for id in ids(pool) if id not in held]
-
-    def _environment(self, launch: Launch, free: Sequence[int]) -> dict[str, str]:
-        if len(free) < launch.option.chips:
-            raise BackendRefused(f"{launch.pool.name} has {len(free)} free chips, not {launch.option.chips}")
+    def _environment(self, launch: Launch, ids: Sequence[int]) -> dict[str, str]:
         secrets = secret_values(launch, os.environ)
-        chips = ",".join(map(str, free[: launch.option.chips]))
-        placement = {"CHIPWISE_POOL": launch.pool.name, "CHIPWISE_CHIP_IDS": chips}
+        chips = ",".join(map(str, ids))
+        placement = {"CHIPWISE_POOL": launch.pool.name, "CHIPWISE_CHIP_IDS": chips, shim.DIGEST: launch.digest}
+        placement[shim.RECORD] = str(self.underway.folder / launch.attempt)
         if launch.pool.family in VISIBLE:
             placement[VISIBLE[launch.pool.family]] = chips
         return {name: os.environ[name] for name in INHERITED if name in os.environ} | secrets | placement
 
-    def _start_shim(self, folder: Path, by: str, environment: Mapping[str, str], lock: int) -> str:
-        log = str(folder / "shim")
+    def _start_shim(self, folder: Path, environment: Mapping[str, str], lock: int) -> int:
+        """Start a shim that lets go of the lock once it has made its claim; its pid."""
+        by = f"{self.name}-{uuid.uuid4().hex}"
         file_actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_OPEN, 1, str(folder / LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
         argv = [sys.executable, "-I", "-S", shim.__file__, str(folder), by]
@@ -224,16 +328,30 @@ class LocalBackend:
         except OSError as error:
             raise BackendDown(f"no process could be started: {error.strerror or error}") from None
         self._children.add(pid)
-        until = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < until:
-            claim = claim_of(folder)
-            if claim is not None:
-                return claim.by
-            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                words = Path(log).read_text("utf-8", "replace").strip().rpartition("\n")[2]
-                raise BackendRefused(words or "the shim ended before its claim")
-            time.sleep(0.002)
-        raise BackendDown(f"the shim of {folder.name} made no claim within {TIMEOUT_S:g} s")
+        return pid
+
+    def _claimed(self, started: Mapping[str, tuple[Path, int]]) -> dict[str, str | BackendDown | BackendRefused]:
+        """Wait until each shim has made its claim or is gone; the id in each claim, or what went wrong."""
+        answers: dict[str, str | BackendDown | BackendRefused] = {}
+        waiting, until, pause = dict(started), time.monotonic() + TIMEOUT_S, 0.002
+        while waiting and time.monotonic() < until:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.1)
+            for attempt, (folder, pid) in list(waiting.items()):
+                ended = _ended(pid)
+                claim = self._claim(attempt)  # after: one that has ended may have made it
+                if claim is not None:
+                    answers[attempt] = claim.by
+                elif ended:
+                    self.underway.discard(attempt)
+                    answers[attempt] = BackendRefused(last_line(folder / LOG) or "the shim ended before its claim")
+                else:
+                    continue
+                del waiting[attempt]
+                until = time.monotonic() + TIMEOUT_S  # a hundred of them take longer than one
+        for attempt in waiting:
+            answers[attempt] = BackendDown(f"the shim of {attempt} made no claim within {TIMEOUT_S:g} s")
+        return answers
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -264,38 +382,55 @@ class LocalBackend:
                 self._children.discard(pid)
 
 
-def ids(pool: Pool) -> tuple[int, ...]:
-    """The ids of a pool's chips on this machine: its address's `ids`, or from 0 on.
+class _Handout:
+    """The chips of this machine, handed out to several attempts under the backend's lock."""
 
-    >>> ids(Pool("a", "local", "h100", "gpu", 2, address=(("ids", "4,5"),)))
-    (4, 5)
-    """
-    listed = tuple(int(word) for word in pool.setting("ids").split(",") if word.strip())
-    return listed or tuple(range(pool.count))
+    def __init__(self, backend: LocalBackend) -> None:
+        self.backend, self.exact = backend, False
+        self.held = backend._held(backend.underway.names())
+        self.taken: dict[str, set[int]] = {}  # by those that have made no claim yet
+
+    def take(self, launch: Launch) -> Sequence[int]:
+        """Ids that nobody has; `BackendRefused` where they are too few."""
+        pool, chips = launch.pool, launch.option.chips
+        free = self._free(pool)
+        if len(free) < chips and not self.exact:  # some may have ended since
+            self.exact = True
+            self.held = self.backend._held(s.attempt for s in self.backend.list() if s.state == RUNNING)
+            free = self._free(pool)
+        if len(free) < chips:
+            raise BackendRefused(f"{pool.name} has {len(free)} free chips, not {chips}")
+        self.taken.setdefault(pool.name, set()).update(free[:chips])
+        return free[:chips]
+
+    def _free(self, pool: Pool) -> list[int]:
+        held = self.held.get(pool.name, set()) | self.taken.get(pool.name, set())
+        return [id for id in ids(pool) if id not in held]
 
 
-def check_address(pool: Pool) -> None:
-    """Refuse what this backend would pass over or could not use."""
-    where = f"pools.{pool.name}.address"
-    for key, _ in pool.address:
-        if key not in ADDRESS:
-            raise InputError(where, key, f"one of {', '.join(sorted(ADDRESS))}")
-    if pool.setting("ids"):
-        words = [word.strip() for word in pool.setting("ids").split(",")]
-        numeric = all(re.fullmatch(r"[0-9]{1,6}", word) for word in words)
-        if not numeric or len({int(word) for word in words}) != len(words):
-            raise InputError(f"{where}.ids", pool.setting("ids"), "whole numbers by commas, each once, such as 0,1")
-        if len(words) != pool.count:
-            raise InputError(f"{where}.ids", pool.setting("ids"), f"{pool.count} ids, one for each chip of the pool")
-    if pool.setting("cwd") and not Path(pool.setting("cwd")).is_dir():
-        raise InputError(f"{where}.cwd", pool.setting("cwd"), "a folder of this machine")
-
-
-def _grace(folder: Path) -> float:
+def _ended(child: int) -> bool:
     try:
-        return float(json.loads((folder / "launch.json").read_bytes()).get("grace") or shim.GRACE_S)
-    except (OSError, ValueError):
-        return shim.GRACE_S
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # it has been waited for
+        return True
+
+
+def _running(attempt: str, claim: Claim) -> AttemptStatus:
+    return AttemptStatus(attempt, claim.by, RUNNING, started=claim.at, where=claim.host, restarts=claim.restarts)
+
+
+def _told_before(path: Path, limit: float) -> bool:
+    """Whether a router has told an attempt to stop not long ago; it is noted for those after this one.
+
+    A program may say so too: then it is killed without having been told.
+    """
+    try:
+        at = path.lstat()
+    except OSError:
+        with suppress(OSError):
+            path.touch()
+        return False
+    return stat.S_ISREG(at.st_mode) and 0 <= time.time() - at.st_mtime < limit
 
 
 def _try_lock(lock: int) -> bool:

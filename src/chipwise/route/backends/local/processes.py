@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 PROC = Path("/proc")
+# the variables by which what a program leaves behind is found; ledgers that are copies have attempts of the same name
+ATTEMPT, SHIM = b"CHIPWISE_ATTEMPT=", b"CHIPWISE_SHIM="
 
 
 @cache
@@ -33,21 +36,6 @@ def space() -> str:
         return ""
 
 
-def locked(path: Path) -> bool:
-    """Whether some process of this machine, in whatever container, holds the lock of a file, as far as can be told."""
-    try:
-        lock = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # it is held; or there are no locks here, and nothing is known
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
 def process_info(pid: int) -> tuple[str, int, int] | None:
     """State letter, session and start (ticks since boot) of a process; None where there is none."""
     try:
@@ -63,23 +51,54 @@ def alive(pid: int, start: int, booted: str) -> bool:
     return info is not None and info[0] not in "ZX" and info[2] == start
 
 
-def left_behind(attempt: str, leader: int, start: int, booted: str) -> list[tuple[int, int]]:
-    """(pid, start) of what an attempt's programs left running: of the leader's session, or with its variable."""
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that runs."""
+
+    pid: int
+    session: int
+    start: int  # ticks since boot
+    attempts: tuple[bytes, ...]  # those named by its environment; one, but for what a program may do
+    shims: tuple[bytes, ...]  # folders of the shims that it is of; none where an older version started it
+
+    def of(self, folder: Path) -> bool:
+        """Whether its environment says that it is of the attempt in that folder."""
+        own = os.fsencode(os.path.abspath(folder))  # noqa: PTH100 - as the shim has it, which resolves no links
+        return folder.name.encode() in self.attempts and (not self.shims or own in self.shims)
+
+
+def running() -> list[Process]:
+    """All processes of this machine that run, but this one."""
+    found = []
+    for entry in os.scandir(PROC):
+        info = process_info(int(entry.name)) if entry.name.isdigit() and int(entry.name) != os.getpid() else None
+        if info is not None and info[0] not in "ZX":
+            words = _environ(int(entry.name)).split(b"\0")
+            attempts, shims = (
+                tuple(word[len(mark) :] for word in words if word.startswith(mark)) for mark in (ATTEMPT, SHIM)
+            )
+            found.append(Process(int(entry.name), info[1], info[2], attempts, shims))
+    return found
+
+
+def left_behind(
+    folder: Path, leader: int, start: int, booted: str, among: Sequence[Process] | None = None
+) -> list[tuple[int, int]]:
+    """(pid, start) of what the programs of the attempt in a folder left running: of the leader's session, or by name.
+
+    `among`: those that were running after the leader was seen to be gone; by default, those that run now.
+    """
     if booted != boot():
         return []
-    mark = b"\0CHIPWISE_ATTEMPT=" + attempt.encode() + b"\0"
     leader_info = process_info(leader)
     reused = leader_info is not None and leader_info[2] != start  # the pid is another's by now, and so is its session
-    left = []
-    for entry in os.scandir(PROC):
-        if not entry.name.isdigit() or int(entry.name) in (leader, os.getpid()):
-            continue
-        info = process_info(int(entry.name))
-        if info is None or info[0] in "ZX" or info[2] < start:
-            continue
-        if (info[1] == leader and not reused) or mark in b"\0" + _environ(int(entry.name)):
-            left.append((int(entry.name), info[2]))
-    return left
+    return [
+        (process.pid, process.start)
+        for process in (running() if among is None else among)
+        if process.pid != leader
+        and process.start >= start
+        and ((leader and process.session == leader and not reused) or process.of(folder))
+    ]
 
 
 def send(pid: int, start: int, number: signal.Signals) -> None:
@@ -96,6 +115,21 @@ def send(pid: int, start: int, number: signal.Signals) -> None:
         pass
     finally:
         os.close(handle)
+
+
+def end_scope(path: str) -> bool:
+    """Kill what is left in a cgroup, and remove it once it is empty; whether something is left."""
+    if not path:
+        return False
+    try:
+        left = bool(Path(path, "cgroup.procs").read_bytes().strip())
+        if left:
+            Path(path, "cgroup.kill").write_text("1")
+        else:
+            Path(path).rmdir()
+    except OSError:  # its shim has removed it, or it is not ours
+        return False
+    return left
 
 
 def _environ(pid: int) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -21,12 +22,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from chipwise.route.backends.shim import TAKEN
+from chipwise.route.backends.shim import DIGEST, TAKEN, read
 from chipwise.route.backends.torchrun import torchrun_variables
 from chipwise.route.secret import named_secret
 
 ray: Any = import_module("ray")  # typed in part alone
 internal_kv: Any = import_module("ray.experimental.internal_kv")
+MOST_OUTPUT = 2**20  # bytes of what a program printed that go to the log of Ray's worker, where no folder is shared
 
 Spec = dict[str, Any]
 
@@ -87,6 +89,18 @@ def share(resource: str, amount: float) -> dict[str, Any]:
     return {"num_cpus": 0, "resources": {resource: amount}}
 
 
+def _show(output: Path) -> None:
+    """Hand the end of what a program printed to the worker's log; nothing, where the program put no file there."""
+    with suppress(OSError):
+        handle = os.open(output, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            info = os.fstat(handle)
+            if stat.S_ISREG(info.st_mode):
+                file.seek(max(0, info.st_size - MOST_OUTPUT))
+                sys.stdout.write(file.read(MOST_OUTPUT).decode("utf-8", "replace"))
+                sys.stdout.flush()
+
+
 class Program:
     """The program of an attempt on this host, under the shim."""
 
@@ -96,7 +110,7 @@ class Program:
         self.stopped = False
         self.scratch: tempfile.TemporaryDirectory[str] | None = None
         shared = Path(spec["folder"])
-        self.shared = (shared / "launch.json").is_file()
+        self.shared = os.access(shared / "launch.json", os.R_OK)  # not where another user runs Ray's workers
         if self.shared and rank == 0:
             self.folder = shared
         elif self.shared:
@@ -132,7 +146,7 @@ class Program:
         # what the program prints goes to the folder's file, or, where that is not shared, to the log of Ray's worker
         self.child = subprocess.Popen(
             [sys.executable, "-c", DIES_WITH_WORKER, str(os.getpid()), str(self.folder), self.by],
-            env={**self._inherited(), **placement},
+            env={**self._inherited(), **placement, **self._digest()},
             stdin=subprocess.PIPE,
         )
         assert self.child.stdin is not None
@@ -140,6 +154,10 @@ class Program:
             source.write(str(self.spec["shim"]).encode("utf-8"))
         if self.stopped:
             self.child.terminate()
+
+    def _digest(self) -> dict[str, str]:
+        """What the shim compares: of the launch file that the router wrote, not of one that was laid out here."""
+        return {DIGEST: self.spec["digest"]} if self.shared and self.rank == 0 and self.spec["digest"] else {}
 
     def _inherited(self) -> dict[str, str]:
         """What the program gets of this worker's variables: no secret that the pool does not allow."""
@@ -152,26 +170,19 @@ class Program:
 
     def claimed(self) -> bool:
         """Whether the program runs, or has run, for us."""
-        try:
-            return bool(json.loads((self.folder / "claim").read_bytes()).get("by") == self.by)
-        except (OSError, ValueError):
-            return False
+        return (read(str(self.folder / "claim")) or {}).get("by") == self.by
 
     def wait(self) -> dict[str, Any]:
         """How it ended: the shim's own words."""
         assert self.child is not None
         status = self.child.wait()
-        try:
-            end = json.loads((self.folder / "end").read_bytes())
-        except (OSError, ValueError):  # killed, the shim can't say how the program ended: as when a node goes down
+        end = read(str(self.folder / "end"))
+        if not end:  # killed, the shim can't say how the program ended: as when a node goes down
             end = {"exit_code": status, "ended": time.time(), "killed": status < 0}
         if status == TAKEN and end.get("by") != self.by:
             end = {"exit_code": None, "ended": time.time(), "taken": True}
         if self.scratch:
-            output = self.folder / "output"
-            if output.is_file():
-                sys.stdout.write(output.read_text(encoding="utf-8", errors="replace"))
-                sys.stdout.flush()
+            _show(self.folder / "output")
             self.scratch.cleanup()
         return dict(end)
 

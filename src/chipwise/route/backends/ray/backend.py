@@ -27,6 +27,7 @@ from chipwise.route.backend import (
     Launch,
 )
 from chipwise.route.backends import shim
+from chipwise.route.backends.answers import readable, sound
 from chipwise.route.backends.named import check_keys
 from chipwise.route.backends.ray.link import RayLink
 from chipwise.route.backends.secret_values import allowed_secrets
@@ -155,6 +156,7 @@ class RayBackend:
             "together": "",
             "cwd": launch.pool.setting("cwd"),
             "argv": list(launch.variant.command),
+            "digest": launch.digest,
             "environment": dict(launch.environment),
             "secrets": list(secrets),
             "withheld": sorted(listed(launch.pool) - set(secrets)),
@@ -207,6 +209,7 @@ def matching(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str]) -> list
     return [node for node in nodes if all(accepts(v, node["labels"].get(k)) for k, v in labels.items())]
 
 
+@readable("ray")
 def pool_capacity(pool: Pool, nodes: Sequence[dict[str, Any]]) -> Capacity:
     """Chips of a pool. Parts of a host smaller than the pool's unit are nobody's to take."""
     name = resource(pool)
@@ -224,13 +227,14 @@ def pool_capacity(pool: Pool, nodes: Sequence[dict[str, Any]]) -> Capacity:
     )
 
 
+@readable("ray")
 def attempt_statuses(census: Mapping[str, Any]) -> list[AttemptStatus]:
     """Attempts as a cluster's actors and records show them."""
     live = {a["attempt"]: a for a in census["actors"] if a["state"] != "DEAD"}
     dead = {a["attempt"]: a for a in census["actors"] if a["state"] == "DEAD"}
     records, stopping = census["records"], census["asked"]
     return [
-        _status(attempt, live.get(attempt), dead.get(attempt), records.get(attempt, {}), attempt in stopping)
+        sound(_status(attempt, live.get(attempt), dead.get(attempt), records.get(attempt, {}), attempt in stopping))
         for attempt in sorted({*live, *dead, *records})
     ]
 

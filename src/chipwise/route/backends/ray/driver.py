@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from chipwise.route import secret
-from chipwise.route.backends import torchrun
+from chipwise.route.backends import shim, torchrun
 from chipwise.route.backends.ray import actors
 
 ray: Any = import_module("ray")  # typed in part alone
@@ -27,7 +27,7 @@ state: Any = import_module("ray._private.state")  # has no public counterpart wi
 
 Request = dict[str, Any]
 
-CARRIED = (actors, secret, torchrun)  # sent by value: the nodes have no chipwise
+CARRIED = (actors, secret, shim, torchrun)  # sent by value: the nodes have no chipwise
 KEEP_S = 14 * 86_400.0  # how long an attempt's end is kept for a router that is away: two weeks
 KILL_AFTER_S = 120.0  # after it was asked to stop, an actor that is still there is killed: four times the shim's grace
 TAKEN_S = 10.0  # for the cluster to take an actor over; a fraction of a second as a rule

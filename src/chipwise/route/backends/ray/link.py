@@ -16,6 +16,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
+from chipwise.io.deadline import in_time, kill_group
 from chipwise.route.backend import BackendDown, BackendRefused
 
 CONNECT_S = 60.0  # a busy head takes 16 s and more to take a driver on
@@ -35,8 +36,7 @@ class _Driver:
         process, self.process = self.process, None
         if process is None:
             return
-        process.kill()
-        process.wait()
+        kill_group(process)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with suppress(OSError):
@@ -92,6 +92,7 @@ class RayLink:
             stdout=subprocess.PIPE,
             stderr=self._driver.printed,
             env=env,
+            start_new_session=True,
         )
         assert self._driver.process.stdin is not None
         os.set_blocking(self._driver.process.stdin.fileno(), False)
@@ -105,7 +106,8 @@ class RayLink:
         if not host or not port.isdigit():  # auto, local, or a name that Ray resolves itself
             return
         try:
-            socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+            # looking the name up has no time-out of its own
+            in_time(lambda: socket.create_connection((host.strip("[]"), int(port)), REACH_S).close(), 2 * REACH_S)
         except (OSError, OverflowError) as error:
             raise self._down(str(error)) from None
 
@@ -117,7 +119,8 @@ class RayLink:
             with selectors.DefaultSelector() as selector:  # a driver that is stuck must not hold us either
                 selector.register(process.stdin, selectors.EVENT_WRITE)
                 while data:
-                    if not selector.select(max(until - time.monotonic(), 0)):
+                    left = until - time.monotonic()
+                    if left <= 0 or not selector.select(left):
                         raise self._down(f"its driver takes no request within {self.answer_s:g} s")
                     data = data[os.write(process.stdin.fileno(), data) :]
         except OSError as error:
@@ -130,7 +133,8 @@ class RayLink:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._heard:
-                if not selector.select(max(until - time.monotonic(), 0)):
+                left = until - time.monotonic()
+                if left <= 0 or not selector.select(left):  # also for one that says a little now and then
                     raise self._down(late)
                 part = os.read(process.stdout.fileno(), 65_536)
                 if not part:

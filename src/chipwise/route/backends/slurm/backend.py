@@ -13,12 +13,15 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from chipwise.errors import InputError
 from chipwise.io.atomic import atomic_write
+from chipwise.route.attempt_files import last_line, locked
 from chipwise.route.backend import (
     CANCELLED,
     ENDED,
@@ -49,9 +52,15 @@ from chipwise.route.backends.slurm.request import (
     request_of,
     sbatch,
 )
-from chipwise.route.launch import claim_of, end_of, launch_file
+from chipwise.route.launch import REVOKED, claim_of, digest_of, end_of, launch_file, revoke_claim
+from chipwise.route.load.links import check_links
 from chipwise.route.pool import Pool
 
+# of a job that its node could not start (a prolog that fails, a number that a killed controller had given before):
+# Slurm puts it back into its queue and holds it until someone lets it go (squeue(1), 22.05 to 24.11)
+HELD = re.compile(r"launch[ _]failed[ _]requeued[ _]held", re.IGNORECASE)
+HELD_BY = "Slurm, which could not start it"
+NOT_STARTED = "its node could not start it"
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
 # A job on a node that is down is given up at once; a node that still works ends the program within this time (Slurm's
 # KillWait and the shim's grace are 30 s each). Until then another attempt would run beside it.
@@ -99,6 +108,7 @@ class SlurmBackend:
         self.name, self.ledger, self.folder_of = name, ledger, folder_of
         self.link = link_of(settings or {}) if link is None else link
         self._over: dict[SlurmJob, AttemptStatus] = {}  # what has ended and left its end doesn't change
+        self._orphans: set[str] = set()  # jobs that run though Slurm has forgotten them, as a killed controller may
 
     def render(self, launch: Launch) -> str:
         """The command with one word a line, the script that it reads, and what the shim is to run."""
@@ -111,7 +121,7 @@ class SlurmBackend:
 
     def submit(self, launch: Launch) -> str:
         """Put the shim into the attempt's folder, and submit it."""
-        request = request_of(launch)
+        request = _with_digest(request_of(launch))
         try:
             atomic_write(Path(shim.__file__).read_bytes(), launch.folder / SHIM_NAME, "the attempt's folder")
             if request.before:
@@ -133,14 +143,16 @@ class SlurmBackend:
         wanted = dict(attempts)
         shown = [status for status in self.list() if status.attempt in wanted]
         names = {status.attempt for status in shown}
+        self._orphans = set()
         forgotten = (self._forgotten(name, job) for name, job in wanted.items() if name not in names)
         return [*shown, *(status for status in forgotten if status is not None)]
 
     def cancel(self, backend_id: str) -> None:
-        """Stop one job, restarts included."""
+        """Stop one job, restarts included. The number of one that Slurm has forgotten may be another's by now."""
         if not re.fullmatch(r"[0-9]+", backend_id):
             raise BackendRefused(f"slurm: {backend_id!r} is no id of a job")
-        self.link.cancel(backend_id)
+        if backend_id not in self._orphans:
+            self.link.cancel(backend_id)
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips of each pool that work and that are free, in multiples of its unit on each node."""
@@ -158,6 +170,10 @@ class SlurmBackend:
         reason = "; ".join(filter(None, [words, job.reason]))
         if state in ENDED:
             return self._ended(job, state, reason)
+        if state == PENDING and HELD.search(job.reason) and revoke_claim(self.folder_of(job.name), HELD_BY):
+            with suppress(BackendDown, BackendRefused):  # it runs nothing, whoever lets it go
+                self.link.cancel(job.id)
+            return AttemptStatus(job.name, job.id, LOST, reason=f"{NOT_STARTED}; {reason}", restarts=job.restarts)
         if state == PENDING and job.restarts:
             times = f" for the {job.restarts + 1}. time" if job.restarts > 1 else " again"
             back = f"taken off its nodes and put back into the queue by Slurm, to start{times}"
@@ -169,6 +185,8 @@ class SlurmBackend:
         folder = self.folder_of(job.name)
         claim, end = claim_of(folder), end_of(folder)
         if claim is not None and claim.revoked:
+            if state == CANCELLED and claim.by == REVOKED + HELD_BY:
+                state, reason = LOST, NOT_STARTED
             claim = None  # a router has given it up: nothing ran, nothing will
         if (claim is not None and claim.by != job.id) or (end is None and job.exit_code == shim.TAKEN):
             return None  # it found the claim of another and left: the attempt is not this job's
@@ -182,9 +200,13 @@ class SlurmBackend:
                 state, reason = SUCCEEDED if code == 0 else FAILED, end.reason
         elif claim is None:
             code = code if code == shim.UNREADABLE else None  # it never ran
+            if (
+                job.state == "CANCELLED" and job.nodes and job.exit_code == 0
+            ):  # of whoever is told to stop it is a signal
+                state, reason = LOST, NOT_STARTED  # one that may not be put back is cancelled; nobody asked for it
             if job.state in BY_STATUS and job.reason in ("", "NonZeroExitCode", "RaisedSignal"):
                 state, reason = FAILED, f"{_log(folder) or UNSEEN}; Slurm: {job.state}"
-        elif state == LOST and job.ended is not None and time.time() - job.ended < ENDING_S:
+        elif state == LOST and self._ending(job):
             words = f"{reason}; its program may still be ending"
             return AttemptStatus(job.name, job.id, RUNNING, None, started, None, job.nodes, words, job.restarts)
         elif state == SUCCEEDED:
@@ -193,6 +215,11 @@ class SlurmBackend:
         if end is not None:
             self._over[job] = status
         return status
+
+    def _ending(self, job: SlurmJob) -> bool:
+        """Whether the program of a job that Slurm has given up may still run."""
+        recent = job.ended is not None and time.time() - job.ended < ENDING_S
+        return recent or locked(self.folder_of(job.name) / shim.ALIVE) is True
 
     def _forgotten(self, attempt: str, job: str) -> AttemptStatus | None:
         folder = self.folder_of(attempt)
@@ -210,26 +237,23 @@ class SlurmBackend:
                 end.reason,
                 claim.restarts if claim else 0,
             )
-        if claim is not None and not claim.revoked:
-            return AttemptStatus(
-                attempt,
-                claim.by,
-                LOST,
-                started=claim.at,
-                where=claim.host,
-                restarts=claim.restarts,
-                reason=f"Slurm no longer knows job {claim.by}, and its folder has no end",
-            )
-        return None
+        if claim is None or claim.revoked or not locked(folder / shim.ALIVE):
+            return None  # the next passes may find its end: what was just written is not everywhere yet
+        self._orphans.add(claim.by)
+        words = f"Slurm no longer knows job {claim.by}, whose program still runs"
+        return AttemptStatus(attempt, claim.by, RUNNING, None, claim.at, None, claim.host, words, claim.restarts)
 
 
 def _log(folder: Path) -> str:
     """The last line of what Slurm and the shim had to say."""
-    try:
-        text = (folder / LOG_NAME).read_text("utf-8", "replace").strip()
-    except OSError:
-        return ""
-    return line(text.rpartition("\n")[2])
+    return line(last_line(folder / LOG_NAME))
+
+
+def _with_digest(request: Request) -> Request:
+    """The request with the digest of the words before the program's own, which the shim compares."""
+    if not request.before:
+        return request
+    return replace(request, environment={**request.environment, shim.BEFORE_DIGEST: digest_of(_before(request))})
 
 
 def _before(request: Request) -> bytes:
@@ -241,6 +265,7 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> SlurmBacke
     settings: dict[str, str] = {}
     for pool in pools:
         check_address(pool)
+        check_links("slurm", dict(pool.address), f"pools.{pool.name}.address")
         for key, value in pool.address:
             if key in SETTINGS and settings.setdefault(key, value) != value:
                 raise InputError(

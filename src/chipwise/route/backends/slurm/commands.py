@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from chipwise.io.deadline import run_in_time
 from chipwise.route.backend import BackendDown, BackendRefused
 from chipwise.route.backends.slurm.read import (
     JOB_COLUMNS,
@@ -123,16 +123,9 @@ class Commands:
         if conf and not Path(conf).is_file():  # Slurm's commands look for it elsewhere for minutes
             raise BackendDown(f"slurm: {conf}: there is no such file (conf)")
         try:
-            done = subprocess.run(
-                list(argv),
-                env={**environment, **self._conf},
-                input=script.encode(),
-                capture_output=True,
-                timeout=self.timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise BackendDown(f"slurm: {argv[0]}: no answer within {self.timeout:g} s") from None
+            done = run_in_time(argv, {**environment, **self._conf}, script.encode(), self.timeout)
+        except TimeoutError as late:
+            raise BackendDown(f"slurm: {argv[0]}: {late}") from None
         except FileNotFoundError:
             raise BackendDown(
                 f"slurm: {argv[0]}: there is no such command on this machine; it comes with Slurm's "

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any, TypeVar
 
 from chipwise.route.backend import CANCELLED, FAILED, LOST, PENDING, RUNNING, SUCCEEDED, BackendDown
@@ -122,14 +123,22 @@ def exit_status(raw: object) -> int | None:
         signal = raw.get("signal")
         number = _number(signal.get("id", signal.get("signal_id")) if isinstance(signal, dict) else None)
         if number:
-            return 128 + int(number)
+            return 128 + _code(number)
         code = _number(raw.get("return_code"))
-        return None if code is None else int(code)
+        return None if code is None else _code(code)
     value = _number(raw)
     if value is None:
         return None
     status = int(value)
+    if not 0 <= status < 2**32:  # wait(2) has 32 bits; Slurm's own "no value" is among them
+        raise ValueError(value)
     return 128 + (status & 0x7F) if status & 0x7F else status >> 8
+
+
+def _code(number: float) -> int:
+    if not -(2**31) <= number < 2**31 - 128:
+        raise ValueError(number)
+    return int(number)
 
 
 def jobs_from_json(text: str, source: str) -> list[SlurmJob]:
@@ -147,7 +156,7 @@ def nodes_from_json(text: str, source: str) -> list[SlurmNode] | None:
 def _answer(text: str, source: str) -> dict[str, Any]:
     try:
         answer = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise nonsense(source, text) from None
     if not isinstance(answer, dict):
         raise nonsense(source, text)
@@ -177,7 +186,7 @@ def _records(rows: Iterable[Any], read: Callable[[Any], T], source: str) -> list
     for row in rows:
         try:
             records.append(read(row))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise nonsense(source, json.dumps(row)) from None
     return records
 
@@ -204,7 +213,10 @@ def _number(value: object) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(value)
-    return float(value)
+    number = float(value)
+    if not isfinite(number):  # json reads NaN, Infinity and 1e999
+        raise ValueError(value)
+    return number
 
 
 def _integer(value: object) -> int:
@@ -243,7 +255,7 @@ def _job(row: Any) -> SlurmJob:
         started=None if waits else _time(row.get("start_time")),
         ended=_time(row.get("end_time")) if STATES[state][0] not in (PENDING, RUNNING) else None,
         nodes=str(row.get("nodes") or ""),
-        restarts=_integer(row.get("restart_cnt")),
+        restarts=max(0, _code(_number(row.get("restart_cnt")) or 0.0)),
     )
 
 
@@ -339,7 +351,7 @@ def _table_job(row: dict[str, str]) -> SlurmJob:
         started=None if ours == PENDING else _epoch(row["StartTime"]),
         ended=_epoch(row["EndTime"]) if ours not in (PENDING, RUNNING) else None,
         nodes=row["NodeList"],
-        restarts=int(row["RestartCnt"]) if row["RestartCnt"].isdigit() else 0,
+        restarts=_code(int(row["RestartCnt"])) if row["RestartCnt"].isdigit() else 0,
     )
 
 

@@ -32,7 +32,7 @@ ATTEMPT = re.compile(r"[A-Za-z0-9-]{1,150}")
 GRES = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?")
 CONTAINERS = ("pyxis", "apptainer", "none")
 # keys of a pool's address that this backend reads; another one is a mistake that nobody would notice
-SETTINGS = frozenset({"cluster", "conf", "timeout", "rest", "user"})  # of the cluster
+SETTINGS = frozenset({"cluster", "conf", "timeout", "rest", "user", "insecure"})  # of the cluster
 ADDRESS = SETTINGS | {
     "partition",
     "account",
@@ -224,6 +224,7 @@ def _environment(launch: Launch, router: Mapping[str, str]) -> dict[str, str]:
             "CHIPWISE_PYTHON": launch.pool.setting("python") or "python3",
             "CHIPWISE_FOLDER": str(launch.folder),
             "CHIPWISE_POOL": launch.pool.name,
+            **({shim.DIGEST: launch.digest} if launch.digest else {}),
             **({} if launch.job.checkpoint.restartable else {"CHIPWISE_ONCE": "1"}),
         }
     )

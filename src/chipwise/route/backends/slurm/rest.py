@@ -16,12 +16,14 @@ import socket
 import ssl
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from math import ceil
 from typing import Any
 from urllib.parse import urlsplit
 
 from chipwise.errors import InputError
+from chipwise.io.deadline import in_time
 from chipwise.route.backend import BackendDown, BackendRefused
 from chipwise.route.backends.slurm.read import (
     SlurmJob,
@@ -71,7 +73,7 @@ class Rest:
         """`address` is unix:/path or http(s)://host:port; `user` owns the jobs, where the address doesn't tell."""
         parts = urlsplit(address)
         if not ((parts.scheme == "unix" and parts.path) or (parts.scheme in ("http", "https") and parts.hostname)):
-            raise InputError("address.rest", address, "unix:/path or http://host:port")
+            raise InputError("address.rest", address, "unix:/path or https://host:port")
         if parts.username or parts.password:
             raise InputError("address.rest", f"{parts.scheme}://...", "no secret in it; the token is SLURM_JWT")
         self.address, self.timeout, self.user = address, timeout, user
@@ -128,20 +130,26 @@ class Rest:
         if token := os.environ.get("SLURM_JWT"):
             headers["X-SLURM-USER-TOKEN"] = token
             headers["X-SLURM-USER-NAME"] = self.user or pwd.getpwuid(os.getuid()).pw_name
+
+        def exchange() -> tuple[int, bytes]:
+            try:
+                connection.request(method, API + path, None if body is None else json.dumps(body), headers)
+                if isinstance(connection, UnixConnection):
+                    self._owner = str(connection.owner())
+                with connection.getresponse() as answer:
+                    return answer.status, answer.read(MOST + 1)
+            finally:
+                connection.close()
+
         try:
-            connection.request(method, API + path, None if body is None else json.dumps(body), headers)
-            if isinstance(connection, UnixConnection):
-                self._owner = str(connection.owner())
-            answer = connection.getresponse()
-            data = answer.read(MOST + 1)
+            status, data = in_time(exchange, self.timeout, lambda: _hang_up(connection))
         except (OSError, HTTPException, ValueError) as error:
-            words = "no answer in time" if isinstance(error, TimeoutError) else line(str(error)) or type(error).__name__
+            late = f"no whole answer within {self.timeout:g} s"
+            words = late if isinstance(error, TimeoutError) else line(str(error)) or type(error).__name__
             raise BackendDown(f"slurm: {self._endpoint(path)}: {words}") from None
-        finally:
-            connection.close()
         if len(data) > MOST:
             raise BackendDown(f"slurm: {self._endpoint(path)} answered more than {MOST} bytes")
-        return answer.status, data.decode("utf-8", "replace")
+        return status, data.decode("utf-8", "replace")
 
     def _connection(self) -> HTTPConnection:
         if self._parts.scheme == "unix":
@@ -175,6 +183,13 @@ class Rest:
             return str(pwd.getpwnam(user).pw_uid) if user else ""
         except KeyError:
             return ""
+
+
+def _hang_up(connection: HTTPConnection) -> None:
+    """End a connection that another thread waits for."""
+    with suppress(OSError):
+        if connection.sock is not None:
+            socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)  # below TLS, which the other thread is in
 
 
 def job_of(request: Request) -> dict[str, Any]:
