@@ -2,9 +2,10 @@
 
 A block that begins with ```console holds lines `$ chipwise ...` and their output. `head=N` after the word keeps the
 first N lines of each output. `session` after the word runs the block's commands one after another on one ledger; all
-others have a ledger and data of their own. `needs=tpu` names compilers without which a block is left as it is. `slow`
-says that a command takes minutes: `make test-slow` runs it. A block that begins with ```python is run after those
-before it on its page if a ```text block, for what it prints, follows it. tests/e2e/test_docs.py runs the same commands.
+others have a ledger and data of their own. A command that ends with ` &` runs beside those after it in its session, and
+is shown with the first line it prints. `needs=tpu` names compilers without which a block is left as it is. `slow` says
+that a command takes minutes: `make test-slow` runs it. A block that begins with ```python is run after those before it
+on its page if a ```text block, for what it prints, follows it. tests/e2e/test_docs.py runs the same commands.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -89,15 +91,37 @@ def run(session: Sequence[str], start: Start = started) -> list[tuple[int, str]]
 
     The user's own calibrations, prices and ledger are not read: pages show what comes with chipwise.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        return [run_in(folder, command, start) for command in session]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as beside:
+        return [
+            run_beside(folder, command.removesuffix(" &"), beside)
+            if command.endswith(" &")
+            else run_in(folder, command, start)
+            for command in session
+        ]
+
+
+def run_beside(folder: str, command: str, until: ExitStack) -> tuple[int, str]:
+    """Start a command that runs on; 0 and the first line that it prints."""
+    env = {**os.environ, **own_data(folder)}
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), env.get("PYTHONPATH")]))
+    line = [sys.executable, "-m", "chipwise", *words_in(folder, command)]
+    process = until.enter_context(subprocess.Popen(line, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True))
+    until.callback(process.terminate)
+    assert process.stdout is not None
+    return 0, process.stdout.readline().replace(folder, HOME)
+
+
+def words_in(folder: str, command: str) -> list[str]:
+    """The words of a command after `chipwise`, with the folder in place of a user's own data."""
+    words = [word.replace(HOME, folder) for word in shlex.split(command)]
+    if words[0] != "chipwise":
+        raise ValueError(f"not a chipwise command: {command}")
+    return words[1:]
 
 
 def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
     """Exit status and output of a command whose data lie in a folder."""
-    words = shlex.split(command)
-    if words[0] != "chipwise":
-        raise ValueError(f"not a chipwise command: {command}")
+    words = ["chipwise", *words_in(folder, command)]
     meant = {}
     files = {"--out", "--folder", "--plot", "--launch"}
     for option in files & set(words):

@@ -38,6 +38,7 @@ PANELS: dict[str, dict[str, str]] = {
         "pools": "List pools with their free capacity, and drain them.",
         "router": "Send the jobs of a ledger to the pools that suit them.",
         "ledger": "Check the ledger of jobs, and repair it.",
+        "service": "Let people submit and see jobs as themselves, by a unix socket.",
         "audit": "Show who did what, and verify that the log of it was not changed.",
         "simulate": "Try policies on a trace before they are trusted with jobs.",
     },
