@@ -11,7 +11,7 @@ PARALLEL := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1
 FAST := tests/unit tests/integrity tests/golden src
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
-.PHONY: help demo test test-fast test-slow test-changed fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs chaos site notebook picture clean
+.PHONY: help demo test test-fast test-slow test-changed fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs sbom fuzz chaos site notebook picture clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /: /' | sort
@@ -85,6 +85,12 @@ golden: $(VENV)/installed-dev ## Write the golden files again; read the differen
 docs: $(VENV)/installed-dev ## Refresh the output shown in README.md and docs/
 	$(BIN)/python scripts/refresh_docs.py
 
+sbom: $(VENV)/installed-dev ## Write sbom.json, the CycloneDX bill of materials of what chipwise runs on
+	$(BIN)/python -m cyclonedx_py requirements requirements/run.txt --pyproject pyproject.toml --mc-type library --spec-version 1.6 --output-reproducible --output-format JSON --output-file sbom.json
+
+fuzz: $(VENV)/installed-dev ## Fuzz every reader for ten seconds each, and print what was found
+	$(BIN)/python tests/fuzz/run.py 10
+
 chaos: $(VENV)/installed-dev packages ## Kill, silence, fill and set back all that jobs depend on, in three places, and print what came of it (root; an hour)
 	PYTHONPATH=src:tests:tests/e2e $(BIN)/python tests/e2e/storm.py
 
@@ -116,5 +122,5 @@ $(VENV)/installed-peers: $(VENV)/installed-dev
 	@touch $@
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist site
+	rm -rf $(VENV) .chipwise .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist site sbom.json
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -85,6 +85,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"{reasons.total()} skipped, and why")
         for reason, many in reasons.most_common():
             terminalreporter.line(f"{many:5d}  {reason}")
+    _fuzz_table(terminalreporter)
     if RUN is None:
         return
     rows = lane.costs(report for reports in terminalreporter.stats.values() for report in reports)
@@ -98,6 +99,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for each in left:
             terminalreporter.line(each)
         terminalreporter._session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _fuzz_table(terminalreporter: pytest.TerminalReporter) -> None:
+    """What fuzzing came to, reader by reader."""
+    every = [
+        report
+        for outcome in ("passed", "failed", "xfailed", "xpassed")
+        for report in terminalreporter.stats.get(outcome, [])
+    ]
+    rows = [value for report in every for name, value in getattr(report, "user_properties", ()) if name == "fuzz"]
+    if rows:
+        terminalreporter.section(f"fuzz: {sum(row[1] for row in rows):,} cases")
+        terminalreporter.line(f"{'loader':18} {'cases':>8} {'taken':>8} {'findings':>8}")
+        for name, cases, taken, findings in sorted(rows):
+            terminalreporter.line(f"{name:18} {cases:8,} {taken:8,} {findings:8}")
 
 
 def pytest_unconfigure() -> None:
