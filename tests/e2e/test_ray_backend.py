@@ -16,6 +16,7 @@ import pytest
 from command import good
 from ray_cluster import RayCluster, free_port, strays
 
+from backend_contract import BackendContract, with_folder
 from chipwise.errors import UnknownName
 from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import (
@@ -186,25 +187,40 @@ def free_at_last(backend, pool, chips):
     return room
 
 
-def test_an_attempt_runs_once_however_often_it_is_submitted_and_its_end_is_kept(backend, launch, pools):
-    one = launch("import os; print(os.environ['CHIPWISE_ATTEMPT']); open('ran', 'a').write('x')", chips=8)
-    assert one.attempt in backend.render(one)
-    first = backend.submit(one)
-    assert backend.submit(one) == first
-    seen = until(backend, one, ENDED)
-    assert (seen.state, seen.exit_code, seen.backend_id) == (SUCCEEDED, 0, first)
-    assert seen.started <= seen.ended and seen.where == "127.0.0.1"
-    assert backend.submit(one) == first  # also after its end, and by another backend
-    other = RayBackend(list(pools.values()), UID)
-    try:
-        assert other.submit(one) == first
-        assert [s.state for s in other.status([(one.attempt, "")])] == [SUCCEEDED]
-    finally:
-        other.close()
-    assert (one.folder / "ran").read_text() == "x"
-    assert (one.folder / "output").read_text().strip() == one.attempt
-    backend.cancel(first)  # no error
-    another = RayBackend(list(pools.values()), "u8")  # of another ledger
+class Attempts:
+    """Attempts as actors of Ray's."""
+
+    def __init__(self, backend, launch, pools, folder):
+        self.backend, self.make, self.pools, self.folder = backend, launch, pools, folder
+        self.others = []
+
+    def another(self):
+        self.others.append(RayBackend(list(self.pools.values()), UID))
+        return self.others[-1]
+
+    def launch(self, script):
+        name = os.urandom(4).hex()
+        return self.make(with_folder(script, self.folder / f"{UID}-{name}-1"), name=name)
+
+    def lose(self, one):
+        shim, _ = (one.folder / "pids").read_text().split()
+        os.kill(int(shim), signal.SIGKILL)
+
+
+class TestContract(BackendContract):
+    @pytest.fixture
+    def site(self, backend, launch, pools, tmp_path):
+        made = Attempts(backend, launch, pools, tmp_path)
+        yield made
+        for other in made.others:
+            other.close()
+
+
+def test_attempts_of_another_ledger_are_not_listed(backend, launch, pools):
+    one = launch("pass")
+    backend.submit(one)
+    until(backend, one, ENDED)
+    another = RayBackend(list(pools.values()), "u8")
     assert another.list() == []
     another.close()
 

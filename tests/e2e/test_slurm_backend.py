@@ -7,12 +7,14 @@ import re
 import sys
 import time
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
 from slurm_cluster import SlurmCluster, backend, backend_on, cluster
 from slurm_jobs import GPU, TPU, launch
 
+from backend_contract import BackendContract, with_folder
 from chipwise.route.backend import BackendDown, BackendRefused
 from patience import until
 
@@ -67,6 +69,33 @@ def running(backend, attempt):
         ),
         f"{attempt} does not run",
     )
+
+
+NUMBERS = count(1000)
+
+
+class Site:
+    """Attempts as jobs of Slurm's."""
+
+    def __init__(self, backend, cluster, folder):
+        self.backend, self.cluster, self.folder = backend, cluster, folder
+
+    def another(self):
+        return backend_on(self.cluster, self.folder)
+
+    def launch(self, script):
+        attempt = f"u-{next(NUMBERS)}-1"  # no other backend on this cluster has seen it
+        own = self.folder / "attempts" / attempt
+        return launch(self.folder, attempt, [sys.executable, "-c", with_folder(script, own)])
+
+    def lose(self, one):
+        self.cluster.node_down(running(self.backend, one.attempt).where)
+
+
+class TestContract(BackendContract):
+    @pytest.fixture
+    def site(self, backend, cluster, tmp_path):
+        return Site(backend, cluster, tmp_path)
 
 
 def test_a_job_runs_on_its_own_chips_and_leaves_its_output(backend, tmp_path):
@@ -246,17 +275,6 @@ def test_a_requeued_job_is_the_same_attempt_and_goes_on(backend, cluster, tmp_pa
     found = ended(backend, "u-1-1")
     assert (found.state, found.backend_id, found.restarts) == ("succeeded", job, 1) and found.where != first.where
     assert (made.folder / "output").read_text() == f"restart 0 on {first.where}\nrestart 1 on {found.where}\n"
-
-
-def test_a_job_that_is_not_restartable_is_lost_with_its_node(backend, cluster, tmp_path):
-    made = launch(tmp_path, "u-1-1", ["sh", "-c", "echo run; exec sleep 60"])
-    backend.submit(made)
-    first, output = running(backend, "u-1-1"), made.folder / "output"
-    until(lambda: output.exists() and output.read_text(), "the program has not begun")
-    cluster.node_down(first.where)
-    found = ended(backend, "u-1-1")
-    assert found.state == "lost" and "node failed" in found.reason and "NODE_FAIL" in found.reason
-    assert (made.folder / "output").read_text() == "run\n"
 
 
 @pytest.mark.parametrize("restartable", [True, False])

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import jsonschema
+from kubernetes_server import now_text
 from kubernetes_validate.utils import schema_contents
 from referencing import Registry, Resource
 
@@ -20,6 +21,8 @@ from chipwise.route.pool import Pool
 VERSION = "1.33.0"  # of Kubernetes
 SCHEMAS = Path(__file__).parent / "kubernetes_schemas"
 UID = "cw1"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
 
 
 def a_pool(name="h100", family="gpu", count=64, unit=1, terms="ondemand", **address):
@@ -138,3 +141,33 @@ def expanded(text, variables):
             out.append(text[at : at + 2])
             at += 2
     return "".join(out)
+
+
+def condition(kind, reason="", message="", status="True"):
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now_text(5)}
+
+
+def pod(attempt="cw1-7-1", phase="Running", conditions=(), exit_code=None, node="node-1", waiting=None, **status):
+    state = (
+        {"terminated": {"exitCode": exit_code, "startedAt": now_text(60), "finishedAt": now_text(10)}}
+        if exit_code is not None
+        else {"waiting": waiting}
+        if waiting
+        else {"running": {"startedAt": now_text(60)}}
+    )
+    item = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": {"chipwise-attempt": attempt}},
+        "spec": {"nodeName": node, "containers": [{"name": "program", "image": "x"}]},
+        "status": {
+            "phase": phase,
+            "conditions": list(conditions),
+            "containerStatuses": [
+                {"name": "program", "image": "x", "imageID": "", "ready": True, "restartCount": 0, "state": state}
+            ],
+            **status,
+        },
+    }
+    core("pod-v1").validate(item)
+    return item

@@ -1,24 +1,25 @@
 """The Kubernetes backend against recorded answers: what it asks, what it makes of answers, and of none."""
 
 import functools
-from contextlib import contextmanager
+import sys
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from urllib.parse import parse_qs
 
 import pytest
-from kubernetes_cases import a_launch, a_pool, core, own
+from kubernetes_cases import JOBS, PODS, a_launch, a_pool, condition, core, own, pod
+from kubernetes_cluster import KubernetesCluster
 from kubernetes_server import failure, now_text, serving
 
+from backend_contract import BackendContract, with_folder
 from chipwise.errors import UnknownName
 from chipwise.route.backend import FAILED, LOST, PENDING, RUNNING, SUCCEEDED, BackendDown, BackendRefused
 from chipwise.route.backends.kubernetes.api import Cluster
 from chipwise.route.backends.kubernetes.backend import KubernetesBackend, make
 from chipwise.route.launch import REVOKED, revoke_claim
 
-JOBS = "/apis/batch/v1/namespaces/default/jobs"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 RAYS = "/apis/ray.io/v1/namespaces/default/rayjobs"
-PODS = "/api/v1/namespaces/default/pods"
 FOREVER = 3600.0  # seconds without an answer: until the server ends
 NONE = (200, {"items": [], "metadata": {}})
 
@@ -80,34 +81,29 @@ def job(name="cw1-7-1", conditions=(), **status):
     return item
 
 
-def condition(kind, reason="", message="", status="True"):
-    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now_text(5)}
+class Site:
+    """Attempts on a cluster whose pods run here."""
+
+    def __init__(self, server, folder, make):
+        self.cluster, self.folder, self.another = KubernetesCluster(server), folder, make
+        self.backend = make()
+
+    def launch(self, script):
+        own = self.folder / "attempt"
+        command = (sys.executable, "-c", with_folder(script, own))
+        return a_launch(self.backend.pool, 1, command=command, folder=own)
+
+    def lose(self, launch):
+        self.cluster.disrupt(launch.attempt)
 
 
-def pod(attempt="cw1-7-1", phase="Running", conditions=(), exit_code=None, node="node-1", waiting=None, **status):
-    state = (
-        {"terminated": {"exitCode": exit_code, "startedAt": now_text(60), "finishedAt": now_text(10)}}
-        if exit_code is not None
-        else {"waiting": waiting}
-        if waiting
-        else {"running": {"startedAt": now_text(60)}}
-    )
-    item = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "labels": {"chipwise-attempt": attempt}},
-        "spec": {"nodeName": node, "containers": [{"name": "program", "image": "x"}]},
-        "status": {
-            "phase": phase,
-            "conditions": list(conditions),
-            "containerStatuses": [
-                {"name": "program", "image": "x", "imageID": "", "ready": True, "restartCount": 0, "state": state}
-            ],
-            **status,
-        },
-    }
-    core("pod-v1").validate(item)
-    return item
+class TestContract(BackendContract):
+    @pytest.fixture
+    def site(self, server, tmp_path):
+        with ExitStack() as stack:
+            made = Site(server, tmp_path, lambda: stack.enter_context(backend_of(server, tmp_path)))
+            yield made
+            made.cluster.close()
 
 
 def posted(server):

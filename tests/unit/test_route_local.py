@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from route_cases import launch, pool
 
+from backend_contract import BackendContract, with_folder
 from chipwise.route.attempt_files import locked
 from chipwise.route.backend import CANCELLED, FAILED, LOST, RUNNING, SUCCEEDED, BackendDown, BackendRefused
 from chipwise.route.backends import shim
@@ -85,11 +86,27 @@ def test_every_end_is_told_as_shells_do(backend, tmp_path, command, state, code)
     assert (seen.state, seen.exit_code) == (state, code)
 
 
-def test_submitting_twice_runs_once(backend, tmp_path):
-    there = launch(tmp_path, "sh", "-c", "echo ran >> ran; sleep 0.2")
-    assert backend.submit(there) == backend.submit(there) == LocalBackend(tmp_path).submit(there)
-    ended(backend)
-    assert (there.folder / "ran").read_text() == "ran\n"
+class Site:
+    """Attempts as processes of this machine."""
+
+    def __init__(self, backend, folder):
+        self.backend, self.folder = backend, folder
+
+    def another(self):
+        return LocalBackend(self.folder)
+
+    def launch(self, script):
+        return launch(self.folder, PYTHON, "-c", with_folder(script, self.folder / "attempts" / "u-1-1"))
+
+    def lose(self, one):
+        claim = claim_of(one.folder)
+        processes.send(claim.pid, claim.start, signal.SIGKILL)
+
+
+class TestContract(BackendContract):
+    @pytest.fixture
+    def site(self, backend, tmp_path):
+        return Site(backend, tmp_path)
 
 
 def test_a_second_shim_leaves_at_once_and_runs_nothing(backend, tmp_path):
