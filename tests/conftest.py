@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if why := lacking(*needed):
             item.add_marker(pytest.mark.skip(reason=why))
     lane.fewer_examples(items)
-    items.sort(key=lane.place)
+    items[:] = lane.ordered(items)
     if part := os.environ.get("SHARD"):
         scopes = lane.shard(items, part)
         config.hook.pytest_deselected(items=[item for item in items if lane.scope(item.nodeid) not in scopes])

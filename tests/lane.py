@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -30,8 +31,9 @@ SPREAD = (
     "tests/property/",
 )
 PAGES = "tests/e2e/test_docs.py"
-# What begins first, so that no long file is the tail of a run: compilers, services, then whatever starts processes
-ORDER = ("tests/e2e/compiled/", "tests/e2e/", "tests/property/", "tests/unit/test_bench", "tests/")
+# What begins first, so that no long file is the tail of a run: compilers, then whatever starts processes
+ORDER = ("tests/e2e/compiled/", "tests/e2e/", "tests/unit/test_bench", "tests/property/", "tests/")
+BESIDE_SERVICE = 2  # scopes that compute for each that starts services, which mostly wait
 
 
 def share(cases: Iterable[Any], of: int = 4, first: int = 0) -> list[Any]:
@@ -68,10 +70,23 @@ class Scheduler(LoadScopeScheduling):
         return scope(nodeid)
 
 
-def place(item: pytest.Item) -> tuple[bool, int]:
-    """Where a test stands in the order of a run."""
-    service = item.get_closest_marker("service") is not None
-    return not service, next((n for n, start in enumerate(ORDER) if item.nodeid.startswith(start)), len(ORDER))
+def ordered(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The tests by scope, long ones first, with those of services spread among those that compute."""
+    scopes: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in sorted(items, key=_place):
+        scopes[scope(item.nodeid)].append(item)
+    parts: tuple[list[list[pytest.Item]], ...] = ([], [])
+    for tests in scopes.values():
+        parts[any(item.get_closest_marker("service") for item in tests)].append(tests)
+    computing, services = map(iter, parts)
+    out: list[pytest.Item] = []
+    while batch := [*islice(services, 1), *islice(computing, BESIDE_SERVICE)]:
+        out += (item for tests in batch for item in tests)
+    return out
+
+
+def _place(item: pytest.Item) -> int:
+    return next((n for n, start in enumerate(ORDER) if item.nodeid.startswith(start)), len(ORDER))
 
 
 def shard(items: Sequence[pytest.Item], part: str) -> set[str]:

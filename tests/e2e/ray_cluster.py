@@ -5,6 +5,7 @@ As a script: `python ray_cluster.py PORT NODES`, NODES in JSON; then commands as
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,15 +17,17 @@ from pathlib import Path
 from scratch import short_folder
 
 HOST = "127.0.0.1"
-TRIES = 2
-START_S = 240  # seconds; a loaded machine takes tens
+TRIES = 4
+START_S = 100  # seconds; a loaded machine takes tens, and what has died by then never comes
 
 
 def free_port() -> int:
-    """A port that the kernel has free."""
-    with socket.socket() as any_port:
-        any_port.bind((HOST, 0))
-        return int(any_port.getsockname()[1])
+    """A port that nobody has, below those that the kernel gives to connections: it is still free when Ray wants it."""
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
 
 
 class RayCluster:

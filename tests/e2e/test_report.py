@@ -217,7 +217,10 @@ def test_a_demand_that_no_plan_meets_is_reported_with_what_has_to_give_way(tmp_p
     assert "What has to give way" in (tmp_path / "plan.html").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module", params=[*COMMANDS])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.slow] if "every chip" in name else []) for name in COMMANDS],
+)
 def printed(request, tmp_path_factory):
     """What the command line printed."""
     path = tmp_path_factory.mktemp("printed") / "report.pdf"

@@ -23,6 +23,7 @@ def weathered(result, kills):
     assert result.outcome.kills >= kills  # the last ones may find all jobs done
 
 
+@pytest.mark.slow
 def test_sixty_local_jobs_weather_a_small_storm(tmp_path):
     weathered(storm.local(tmp_path, Size(60, 3, 3, fault_s=3.0, clock_s=1.0, hostile=1)), 3)
 

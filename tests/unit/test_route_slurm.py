@@ -433,6 +433,11 @@ def test_a_job_that_never_reached_its_folder_says_so(tmp_path):
     assert (seen.state, seen.exit_code) == ("failed", None) and "BadConstraints" in seen.reason
 
 
+def test_a_job_that_its_node_could_not_launch_is_lost_and_may_be_tried_again(tmp_path):
+    (seen,) = shown(tmp_path, job_row(7, "FAILED", exit_code=1, state_reason="JobLaunchFailure"))
+    assert (seen.state, seen.exit_code) == ("lost", None) and "could not start it" in seen.reason
+
+
 def test_a_job_that_found_the_claim_of_another_is_not_the_attempt(tmp_path):
     leave(tmp_path, by="7", exit_code=0)
     rows = job_row(7, "COMPLETED"), job_row(8, "FAILED", exit_code=shim.TAKEN << 8), job_row(9, "PENDING")

@@ -61,6 +61,7 @@ from chipwise.route.pool import Pool
 HELD = re.compile(r"launch[ _]failed[ _]requeued[ _]held", re.IGNORECASE)
 HELD_BY = "Slurm, which could not start it"
 NOT_STARTED = "its node could not start it"
+LAUNCH_FAILURE = "JobLaunchFailure"  # https://slurm.schedmd.com/job_reason_codes.html, 2026-11-18
 TIMEOUT_S = 30.0  # for one command; Slurm's own MessageTimeout is 10 s and its commands try more than once
 # A job on a node that is down is given up at once; a node that still works ends the program within this time (Slurm's
 # KillWait and the shim's grace are 30 s each). Until then another attempt would run beside it.
@@ -200,10 +201,10 @@ class SlurmBackend:
                 state, reason = SUCCEEDED if code == 0 else FAILED, end.reason
         elif claim is None:
             code = code if code == shim.UNREADABLE else None  # it never ran
-            if (
-                job.state == "CANCELLED" and job.nodes and job.exit_code == 0
-            ):  # of whoever is told to stop it is a signal
-                state, reason = LOST, NOT_STARTED  # one that may not be put back is cancelled; nobody asked for it
+            # one that may not be put back is cancelled, though nobody asked for it: who is told to stop has a signal
+            unasked = job.state == "CANCELLED" and job.nodes and job.exit_code == 0
+            if unasked or job.reason == LAUNCH_FAILURE:
+                state, reason = LOST, NOT_STARTED
             if job.state in BY_STATUS and job.reason in ("", "NonZeroExitCode", "RaisedSignal"):
                 state, reason = FAILED, f"{_log(folder) or UNSEEN}; Slurm: {job.state}"
         elif state == LOST and self._ending(job):
