@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from numba.core import event
 from xdist.scheduler import LoadScopeScheduling
 
 ALL = os.environ.get("CHIPWISE_TESTS") == "all"  # set by `make test-slow`
@@ -97,10 +99,29 @@ def shard(items: Sequence[pytest.Item], part: str) -> set[str]:
     return set(list(dict.fromkeys(scope(item.nodeid) for item in items))[number - 1 :: of])
 
 
+class Compiling(event.Listener):
+    """CPU seconds in which Numba has compiled in this process: once for a machine, whichever test comes first."""
+
+    def __init__(self) -> None:
+        self.seconds, self._depth, self._began = 0.0, 0, 0.0
+        event.register("numba:compile", self)
+
+    def on_start(self, _: event.Event) -> None:
+        self._began = self._began if self._depth else time.process_time()
+        self._depth += 1
+
+    def on_end(self, _: event.Event) -> None:
+        self._depth -= 1
+        self.seconds += 0.0 if self._depth else time.process_time() - self._began
+
+
+COMPILING = Compiling()
+
+
 def cpu_seconds() -> float:
-    """CPU that this process, what it waited for and the commands that it ran have taken."""
+    """CPU that this process, what it waited for and the commands that it ran have taken, without Numba's compiling."""
     ran = sys.modules.get("command")
-    return sum(os.times()[:4]) + (ran.ZYGOTE.cpu_seconds if ran else 0.0)
+    return sum(os.times()[:4]) - COMPILING.seconds + (ran.ZYGOTE.cpu_seconds if ran else 0.0)
 
 
 def over_limit(shared: float, own: float) -> str:
