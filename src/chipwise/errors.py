@@ -155,6 +155,21 @@ class UnitMissing(InputError):
         return f"{self.field}: {self.value} what? Give {self.accepted}"
 
 
+class AmbiguousNumber(InputError):
+    """A number with a comma that is no separator of thousands: it may be a decimal point.
+
+    >>> str(AmbiguousNumber("tokens", "1,5T", ("1.5T", "15T")))
+    'tokens: 1,5T: 1.5T or 15T? A comma stands only between groups of three digits'
+    """
+
+    def __init__(self, field: str, value: str, readings: tuple[str, str]) -> None:
+        self.readings = readings
+        super().__init__(field, value.strip(), " or ".join(readings))
+
+    def _line(self) -> str:
+        return f"{self.field}: {self.value}: {self.accepted}? A comma stands only between groups of three digits"
+
+
 class MissingInput(InputError):
     """What has to be given and wasn't; each of `fields` is one parameter, or several of which one is enough.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from chipwise.errors import InputError, UnitMissing
+from chipwise.errors import AmbiguousNumber, InputError, UnitMissing
 
 KILO, MEGA, GIGA, TERA, PETA, EXA = 1e3, 1e6, 1e9, 1e12, 1e15, 1e18
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
@@ -25,9 +25,14 @@ _SECONDS = {
 }
 # (below this many seconds, divide by, write)
 _STEPS = ((1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (2 * HOUR, MINUTE, "min"))
-_NUMBER = r"(\d[\d,_]*(?:\.\d+)?|\.\d+)(e[+-]?\d{1,3})?"
+_WHOLE = r"[1-9]\d{0,2}(?:,\d{3})+|\d+(?:_\d+)*"  # 1,500,000 or 1_500_000
+_NUMBER = rf"((?:{_WHOLE})(?:\.\d+)?|\.\d+)(e[+-]?\d{{1,3}})?"
+_COMMA = re.compile(r"(\d+),(\d+)((?:e[+-]?\d{1,3})?\s*[a-z]*)", re.ASCII | re.IGNORECASE)  # 1,5T
 _ACCEPTED_COUNT = "a number such as 300, 2.5M, 70B or 15T"
 _ACCEPTED_DURATION = "a duration such as 90s, 12h, 30d or 2w"
+_ACCEPTED_SHARE = "a share from 0 to 1, such as 0.4 or 40%"
+_ACCEPTED_RATE = "requests a second, such as 0.5, 20 or 10/s"
+_PER_SECOND = re.compile(r"\s*(/\s*s(ec(ond)?)?|per second|req(uests)?/s|[qr]ps)$", re.IGNORECASE)
 _ACCEPTED_MONEY = "an amount in US dollars such as 1000, $1,000 or 2.5k"
 
 
@@ -78,6 +83,30 @@ def parse_money(value: object, field: str = "money") -> float:
             raise InputError(field, value, _ACCEPTED_MONEY)
         return _number(text, field, _ACCEPTED_MONEY, _COUNT_SUFFIX, shown=value)
     return _number(value, field, _ACCEPTED_MONEY, _COUNT_SUFFIX)
+
+
+def parse_share(value: object, field: str = "share") -> float:
+    """A share from 0 to 1, also as a percentage.
+
+    >>> parse_share("40%"), parse_share(0.4), parse_share("12.5 %")
+    (0.4, 0.4, 0.125)
+    """
+    percent = isinstance(value, str) and value.rstrip().endswith("%")
+    text = value.rstrip().removesuffix("%") if isinstance(value, str) else value
+    share = _number(text, field, _ACCEPTED_SHARE, {"": 1.0}, shown=value) / (100 if percent else 1)
+    if share > 1:
+        raise InputError(field, value, _ACCEPTED_SHARE)
+    return share
+
+
+def parse_rate(value: object, field: str = "rate") -> float:
+    """Requests a second, with or without the unit.
+
+    >>> parse_rate("10/s"), parse_rate("2.5 req/s"), parse_rate(20), parse_rate("1k")
+    (10.0, 2.5, 20.0, 1000.0)
+    """
+    text = _PER_SECOND.sub("", value) if isinstance(value, str) else value
+    return _number(text, field, _ACCEPTED_RATE, _COUNT_SUFFIX, shown=value)
 
 
 def rounded(value: float) -> float:
@@ -163,6 +192,7 @@ def _number(value: object, field: str, accepted: str, suffixes: dict[str, float]
     if isinstance(value, str):
         found = re.fullmatch(rf"{_NUMBER}\s*([a-z]*)", value.strip().lower(), re.ASCII)
         if not found or found[3] not in suffixes:
+            _ask_about_comma(value.strip(), field, accepted, suffixes)
             raise InputError(field, shown, accepted)
         digits = found[1].replace(",", "").replace("_", "") + (found[2] or "")
         number = _exact(float(digits), suffixes[found[3]])
@@ -174,6 +204,16 @@ def _number(value: object, field: str, accepted: str, suffixes: dict[str, float]
     if not math.isfinite(number) or number < 0:
         raise InputError(field, shown, accepted)
     return number
+
+
+def _ask_about_comma(text: str, field: str, accepted: str, suffixes: dict[str, float]) -> None:
+    """Raise with both readings of a number such as 1,5T: people who write a decimal comma mean another than others."""
+    found = _COMMA.fullmatch(text)
+    if found:
+        readings = (f"{found[1]}.{found[2]}{found[3]}", f"{found[1]}{found[2]}{found[3]}".lstrip("0"))
+        for reading in readings:
+            _number(reading, field, accepted, suffixes)
+        raise AmbiguousNumber(field, text, readings)
 
 
 def _exact(number: float, factor: float) -> float:

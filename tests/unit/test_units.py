@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise import units
-from chipwise.errors import InputError
-from chipwise.units import GiB, parse_count, parse_duration, parse_money
+from chipwise.errors import AmbiguousNumber, InputError
+from chipwise.units import (
+    GiB,
+    parse_count,
+    parse_duration,
+    parse_duration_with_unit,
+    parse_money,
+    parse_rate,
+    parse_share,
+)
 
 PARSERS = (parse_count, parse_duration, parse_money)
 FORMATTERS = (
@@ -130,3 +138,66 @@ def test_counts_survive_a_round_trip_to_three_digits(value):
 )
 def test_formats(text, shown):
     assert text == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "readings"),
+    [
+        ("1,5T", ("1.5T", "15T")),
+        ("0,5", ("0.5", "5")),
+        ("8,64", ("8.64", "864")),
+        ("0,500", ("0.500", "500")),
+        ("1500,000", ("1500.000", "1500000")),
+        ("2,5e3", ("2.5e3", "25e3")),
+    ],
+)
+def test_a_comma_that_separates_no_thousands_is_asked_about_with_both_readings(text, readings):
+    with pytest.raises(AmbiguousNumber, match=r"\? A comma stands only between groups of three digits") as caught:
+        parse_count(text, "tokens")
+    assert caught.value.readings == readings
+
+
+@pytest.mark.parametrize("parse", [parse_duration, parse_duration_with_unit])
+def test_a_decimal_comma_of_a_duration_is_asked_about(parse):
+    with pytest.raises(AmbiguousNumber, match=r"deadline: 2,5d: 2.5d or 25d\?"):
+        parse("2,5d", "deadline")
+
+
+def test_a_decimal_comma_of_an_amount_is_asked_about():
+    with pytest.raises(AmbiguousNumber, match=r"budget: 1,5M: 1.5M or 15M\?"):
+        parse_money("$1,5M", "budget")
+
+
+@pytest.mark.parametrize("text", ["1,50,000", "1.500,5", ",5", "5,", "1,,5", "1__0", "_1", "1_"])
+def test_other_misplaced_separators_are_refused(text):
+    with pytest.raises(InputError, match="is not accepted"):
+        parse_count(text)
+
+
+SUFFIX = st.sampled_from(["", "k", "K", "M", "B", "G", "T", " T"])
+
+
+@given(number=st.integers(0, 10**12), suffix=SUFFIX)
+def test_every_accepted_spelling_is_read_as_what_str_prints(number, suffix):
+    plain = parse_count(f"{number}{suffix}")
+    for spelling in (f"{number:,}{suffix}", f"{number:_}{suffix}", f"{number}.0{suffix}", f" {number}{suffix} "):
+        assert parse_count(spelling) == plain
+    assert parse_count(str(plain)) == plain and parse_duration(f"{number:,}s") == number
+    assert parse_money(f"${number:,}{suffix}") == plain
+
+
+@given(value=st.floats(0, 1, allow_nan=False))
+def test_a_share_may_be_a_percentage(value):
+    assert parse_share(f"{value * 100}%") == pytest.approx(value, abs=1e-15)
+    assert parse_share(repr(value) if "e" not in repr(value) else value) == value
+
+
+@pytest.mark.parametrize("text", ["101%", "1.5", "-5%", "40 percent", "", "%"])
+def test_what_is_no_share_is_refused(text):
+    with pytest.raises(InputError, match=r"0\.4 or 40%"):
+        parse_share(text, "utilization")
+
+
+@pytest.mark.parametrize("text", ["10/s", "10 /s", "10 req/s", "10 requests/s", "10qps", "10 per second", "10"])
+def test_a_rate_may_say_its_unit(text):
+    assert parse_rate(text) == 10

@@ -111,7 +111,7 @@ ScenarioOpt = Annotated[
     ),
 ]
 UtilizationOpt = Annotated[
-    float | None, option("--utilization", "SHARE", "Share of committed or owned hours that are used, 0 to 1.")
+    str | None, option("--utilization", "SHARE", "Share of committed or owned hours that are used: 0.4 or 40%.")
 ]
 SiteOpt = Annotated[
     str | None, option("--site", "NAME", "Where servers would stand: its electricity, PUE and grid.", complete_sites)

@@ -10,6 +10,7 @@ from chipwise.cost.statement import ONDEMAND, ONE_YEAR, OWNED, PRICING_MODELS, S
 from chipwise.errors import Conflict, InputError, UnknownName
 from chipwise.prices import PriceBook
 from chipwise.prices.offer_filter import Names, OfferFilter
+from chipwise.units import parse_share
 
 NAMES = {"ondemand": ONDEMAND, "1y": ONE_YEAR, "3y": THREE_YEARS, "spot": SPOT, "on-premises": OWNED}
 
@@ -57,7 +58,7 @@ def read_pricing(text: str | None) -> tuple[str, ...]:
     return tuple(model for name, model in NAMES.items() if name in given)
 
 
-def read_utilization(economics: Economics, given: float | None) -> float | None:
+def read_utilization(economics: Economics, given: float | str | None) -> float | None:
     """The share of hours used, given by its own option or as an assumption that was set; None where neither was.
 
     >>> from chipwise.catalog.economics import economics
@@ -66,7 +67,7 @@ def read_utilization(economics: Economics, given: float | None) -> float | None:
     """
     known = economics("utilization")
     if known.source != "given":
-        return given
+        return None if given is None else parse_share(given, "utilization")
     if given is not None:
         raise Conflict("utilization", "assumptions utilization")
     return known.value

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from chipwise.catalog import Chip, find_chip
 from chipwise.errors import ChipwiseError, InputError, Refusal
 from chipwise.predict.microbenchmark import BenchName, Implementation, Kernel, attention_flops
+from chipwise.units import parse_count
 
 COLUMNS = frozenset({"id", "source_repo", "accelerator", "chips", "op", "M", "N", "K", "bytes", "time_ms", "gb_per_s"})
 
@@ -320,10 +321,4 @@ def _number(row: Mapping[str, str], key: str, default: float = 0.0) -> float:
     text = _text(row, key)
     if not text:
         return default
-    try:
-        value = float(text.replace(",", ""))
-    except ValueError:
-        raise InputError(key, text, "a number") from None
-    if not 0 <= value < 1e30:
-        raise InputError(key, text, "a finite number that isn't negative")
-    return value
+    return parse_count(text, key)

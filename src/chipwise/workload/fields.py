@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from chipwise.errors import InputError
+from chipwise.errors import AmbiguousNumber, InputError
 from chipwise.units import parse_count, parse_duration
 from chipwise.workload.model import SPELLINGS
 
@@ -16,15 +17,22 @@ LONGEST = 100 * 365.25 * 86_400.0  # seconds: a century
 COUNT_TEXT = "a whole number of at least 1, such as 1024, 15T or 2.5e9"
 
 
+def read(parse: Callable[[object], float], value: object, accepted: str) -> float:
+    """A quantity as `chipwise.units` reads it; what pydantic is told where it can't be, with both readings of 1,5T."""
+    try:
+        return parse(value)
+    except AmbiguousNumber as error:
+        raise ValueError(f"{error.accepted}: a comma stands only between groups of three digits") from None
+    except (InputError, ValueError):
+        raise ValueError(accepted) from None
+
+
 def count_of(value: Any) -> Any:
     """Read 1024, "15T" or 2.5e9 as a whole number; leave anything else for pydantic to refuse."""
     if isinstance(value, bool) or value is None:
         raise ValueError(COUNT_TEXT)
     if isinstance(value, str) and len(value) <= 40:
-        try:
-            value = parse_count(value)
-        except (InputError, ValueError):
-            raise ValueError(COUNT_TEXT) from None
+        value = read(parse_count, value, COUNT_TEXT)
     if isinstance(value, float):
         if not math.isfinite(value) or value != int(value):
             raise ValueError(COUNT_TEXT)
@@ -57,10 +65,7 @@ def precision_of(value: Any) -> Any:
 
 def seconds_of(value: Any, accepted: str) -> float:
     """Seconds of a duration above 0 and below a century; a bare number is seconds."""
-    try:
-        seconds = parse_duration(value)
-    except InputError:
-        raise ValueError(accepted) from None
+    seconds = read(parse_duration, value, accepted)
     if not 0 < seconds <= LONGEST:
         raise ValueError(accepted)
     return seconds
@@ -68,11 +73,17 @@ def seconds_of(value: Any, accepted: str) -> float:
 
 COUNT_JSON: list[dict[str, Any]] = [
     {"type": "number", "minimum": 1, "maximum": 1e18},
-    {"type": "string", "pattern": r"^[0-9][0-9_,]*(\.[0-9]+)?([eE][+]?[0-9]+)?\s*[kKmMbBgGtTpPeE]?$"},
+    {
+        "type": "string",
+        "pattern": r"^([1-9][0-9]{0,2}(,[0-9]{3})+|[0-9]+(_[0-9]+)*)(\.[0-9]+)?([eE][+]?[0-9]+)?\s*[kKmMbBgGtTpPeE]?$",
+    },
 ]
 DURATION_JSON: list[dict[str, Any]] = [
     {"type": "number", "exclusiveMinimum": 0},
-    {"type": "string", "pattern": r"^[0-9.][0-9_,.]*([eE][+-]?[0-9]+)?\s*[a-zA-Z]*$"},
+    {
+        "type": "string",
+        "pattern": r"^([1-9][0-9]{0,2}(,[0-9]{3})+|[0-9]+(_[0-9]+)*)?(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*[a-zA-Z]*$",
+    },
 ]
 Count = Annotated[
     int,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from chipwise.units import parse_rate, parse_share
 from chipwise.workload.fields import (
     COUNT_JSON,
     DURATION_JSON,
@@ -19,6 +20,7 @@ from chipwise.workload.fields import (
     count_of,
     number_of,
     precision_of,
+    read,
     seconds_of,
 )
 from chipwise.workload.model import SPELLINGS
@@ -97,9 +99,11 @@ def _slo_bound(value: Any) -> Any:
     return tuple((percent, seconds) for percent, _, seconds in found)
 
 
-def _between(accepted: str, most: float, *, zero: bool = False) -> BeforeValidator:
+def _between(
+    accepted: str, most: float, *, zero: bool = False, parse: Callable[[object], float] | None = None
+) -> BeforeValidator:
     def check(value: Any) -> float:
-        number = number_of(value, accepted)
+        number = read(parse, value, accepted) if parse else number_of(value, accepted)
         if number > most or number < 0 or (number == 0 and not zero):
             raise ValueError(accepted)
         return number
@@ -140,7 +144,7 @@ class ArrivalSpec(Strict):
     users: Users | None = Field(
         None, description="Closed loop: so many users, each sends its next request when the last one is answered."
     )
-    rate: Annotated[float, _between(_RATE, 1e9), Field(gt=0, le=1e9)] | None = Field(
+    rate: Annotated[float, _between(_RATE, 1e9, parse=parse_rate), Field(gt=0, le=1e9)] | None = Field(
         None, description="Requests per second, whether or not earlier ones are answered."
     )
     burstiness: Annotated[float, _between(_BURSTINESS, 1e4), Field(gt=0, le=1e4)] | None = Field(
@@ -199,7 +203,7 @@ class ServeSpec(Strict):
         None, description="Precision of cached keys and values; default: that of activations, whatever the weights: "
         "bf16, or fp16 and fp32 where the weights are."
     )  # fmt: skip
-    prefix_hit: Annotated[float, _between(_SHARE, 1, zero=True), Field(ge=0, le=1)] | None = Field(
+    prefix_hit: Annotated[float, _between(_SHARE, 1, zero=True, parse=parse_share), Field(ge=0, le=1)] | None = Field(
         None, description="Share of input tokens found in the prefix cache, 0 to 1; default: 0."
     )
     slo: SloSpec | None = Field(
