@@ -28,6 +28,7 @@ SNIPPET = re.compile(r"^```python\n(?P<code>.*?)^```\n\n```text\n(?P<output>.*?)
 CUT = "..."
 Start = Callable[[list[str], dict[str, str]], "subprocess.CompletedProcess[str]"]
 MARK = "-- end of a snippet --"
+TODAY = "2026-11-18"  # of what pages show: the ages of prices are those of this day
 HOME = "~/.local/share/chipwise"  # where a user's own data lie: shown for the folder that stands in for it
 
 
@@ -138,7 +139,7 @@ def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
 def own_data(folder: str) -> dict[str, str]:
     """Variables that keep a user's own data from being read and written."""
     ledger = str(Path(folder) / "ledger.db")
-    none = {"CHIPWISE_PRICES": "", "CHIPWISE_FX": ""}
+    none = {"CHIPWISE_PRICES": "", "CHIPWISE_FX": "", "CHIPWISE_TODAY": TODAY}
     return {"CHIPWISE_DATA": folder, "XDG_DATA_HOME": folder, "CHIPWISE_LEDGER": ledger, **none}
 
 

@@ -16,6 +16,8 @@ from scratch import VARIABLE, Run
 # the same examples on every machine, however slow it is
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("same")
+# the same ages of prices on every day: what is fresh today is stale in a month
+os.environ.setdefault("CHIPWISE_TODAY", "2026-11-18")
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 RUN = None if WORKER else Run.begin()  # before anything asks where temporary files go
 

@@ -13,6 +13,7 @@ from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fle
 from chipwise.verbs.diff import diff
 from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.measure import check, numerics, validate
+from chipwise.verbs.observe import read_log
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
 
@@ -32,6 +33,7 @@ __all__ = [
     "plan_fleet",
     "predict",
     "prices",
+    "read_log",
     "report",
     "serve",
     "simulate",

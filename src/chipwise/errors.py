@@ -240,9 +240,13 @@ class Refusal(ChipwiseError):
 
 
 class DoesNotFit(Refusal):
-    """The memory of the chips is too small for the work."""
+    """The memory of the chips is too small for the work; `holds` is the smallest count of them that is not."""
 
     kind = "memory"
+
+    def __init__(self, reason: str, unlock: str = "", holds: str = "") -> None:
+        self.holds = holds
+        super().__init__(reason, unlock)
 
 
 class PrecisionMissing(Refusal):

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+from chipwise.catalog import add_chip_files
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.economics import Economics, economics, read_changes
+from chipwise.io.clock import day_of_asking
 from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices, read_rates
 from chipwise.prices.given import GivenPrices, with_given
 from chipwise.prices.offer_filter import Names, OfferFilter
@@ -29,7 +31,7 @@ class Knowledge:
     calibration: Calibration = field(default_factory=load_calibration)
     prices: PriceBook = field(default_factory=listed)
     economics: Economics = field(default_factory=economics)
-    today: date = field(default_factory=date.today)
+    today: date = field(default_factory=day_of_asking)
     seed: int = 0
 
     @classmethod
@@ -46,6 +48,7 @@ class Knowledge:
         max_age: str | float | None = None,
         fabric: str | None = None,
         price: GivenPrices = None,
+        chip_file: str | Path | Iterable[str | Path] | None = None,
     ) -> Knowledge:
         """What is known by default, with price files laid over the list, and other economics.
 
@@ -55,12 +58,14 @@ class Knowledge:
 
         Offers of other clouds and regions than named, and older than `max_age` (``"90d"``), don't count. Above one
         instance those known to be joined by a fast fabric count, with `fabric` ``any`` also those not known. `price`
-        is for a chip on demand, in place of its offers: ``{"v7x": 12.0}`` or ``["v7x=12.0"]``.
+        is for a chip on demand, in place of its offers: ``{"v7x": 12.0}`` or ``["v7x=12.0"]``. `chip_file` describes a
+        chip of one's own by one that it is like: it joins the catalog of this process, beside those of CHIPWISE_CHIPS.
 
         >>> {o.cloud for o in Knowledge.default(cloud="amazon").prices.offers}
         {'aws'}
         """
-        day = today or date.today()
+        add_chip_files([chip_file] if isinstance(chip_file, str | Path) else chip_file or ())
+        day = today or day_of_asking()
         book = OfferFilter.read(cloud, region, max_age, fabric).apply(price_book(prices, fx, day), day)
         book = with_given(book, price, day)
         return cls(load_calibration(), book, economics().changed(read_changes(assumptions)), day, seed)

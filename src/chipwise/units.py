@@ -28,11 +28,19 @@ _STEPS = ((1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (2 * HOUR, 
 _WHOLE = r"[1-9]\d{0,2}(?:,\d{3})+|\d+(?:_\d+)*"  # 1,500,000 or 1_500_000
 _NUMBER = rf"((?:{_WHOLE})(?:\.\d+)?|\.\d+)(e[+-]?\d{{1,3}})?"
 _COMMA = re.compile(r"(\d+),(\d+)((?:e[+-]?\d{1,3})?\s*[a-z]*)", re.ASCII | re.IGNORECASE)  # 1,5T
+_BINARY = re.compile(r"\s*([1-9]\d{0,3})\s*([kKmM])\s*")  # 8k
 _ACCEPTED_COUNT = "a number such as 300, 2.5M, 70B or 15T"
 _ACCEPTED_DURATION = "a duration such as 90s, 12h, 30d or 2w"
 _ACCEPTED_SHARE = "a share from 0 to 1, such as 0.4 or 40%"
 _ACCEPTED_RATE = "requests a second, such as 0.5, 20 or 10/s"
 _PER_SECOND = re.compile(r"\s*(/\s*s(ec(ond)?)?|per second|req(uests)?/s|[qr]ps)$", re.IGNORECASE)
+_UNITS: dict[str, dict[str, float]] = {
+    "FLOP/s": {f"{p}{u}": f for u in ("FLOP/s", "FLOPS", "OPS") for p, f in (("G", GIGA), ("T", TERA), ("P", PETA))},
+    "bytes": {"MB": MEGA, "GB": GIGA, "TB": TERA, "MiB": MiB, "GiB": GiB, "TiB": TiB},
+    "bytes/s": {"MB/s": MEGA, "GB/s": GIGA, "TB/s": TERA, "Gb/s": GIGA / 8, "Gbit/s": GIGA / 8, "Tb/s": TERA / 8},
+    "Hz": {"MHz": MEGA, "GHz": GIGA},
+    "W": {"W": 1.0, "kW": KILO},
+}
 _ACCEPTED_MONEY = "an amount in US dollars such as 1000, $1,000 or 2.5k"
 
 
@@ -44,6 +52,18 @@ def parse_count(value: object, field: str = "count") -> float:
     """
     number = _number(value, field, _ACCEPTED_COUNT, _COUNT_SUFFIX)
     return int(number) if number.is_integer() else number
+
+
+def parse_tokens(value: object, field: str = "tokens") -> float:
+    """Tokens of a sequence: k and M are binary where a power of two stands before them, as people name contexts.
+
+    >>> parse_tokens("8k"), parse_tokens("128K"), parse_tokens("1M"), parse_tokens("10k"), parse_tokens("4096")
+    (8192, 131072, 1048576, 10000, 4096)
+    """
+    named = _BINARY.fullmatch(value) if isinstance(value, str) else None
+    if named is not None and (many := int(named[1])) & (many - 1) == 0:
+        return many * (KiB if named[2] in "kK" else MiB)
+    return parse_count(value, field)
 
 
 def parse_duration(value: object, field: str = "duration") -> float:
@@ -107,6 +127,20 @@ def parse_rate(value: object, field: str = "rate") -> float:
     """
     text = _PER_SECOND.sub("", value) if isinstance(value, str) else value
     return _number(text, field, _ACCEPTED_RATE, _COUNT_SUFFIX, shown=value)
+
+
+def parse_quantity(value: object, field: str, unit: str, such: str) -> float:
+    """A physical quantity in SI, as text with its unit: capitals count, since Gb/s are bits and GB/s bytes.
+
+    >>> parse_quantity("3.35 TB/s", "bandwidth", "bytes/s", "3 TB/s"), parse_quantity("400 Gb/s", "n", "bytes/s", "")
+    (3350000000000.0, 50000000000.0)
+    """
+    factors = _UNITS[unit]
+    accepted = f"a number with its unit, such as {such} ({', '.join(factors)})"
+    written = re.fullmatch(r"\s*([^a-zA-Z\s]\S*?)\s*([a-zA-Z][a-zA-Z/]*)(?: one way)?\s*", str(value))
+    if not isinstance(value, str) or written is None or written[2] not in factors:
+        raise InputError(field, value, accepted)
+    return _number(written[1] + "x", field, accepted, {"x": factors[written[2]]}, shown=value)
 
 
 def rounded(value: float) -> float:

@@ -179,7 +179,11 @@ def invented_catalog(folder: Path) -> Path:
         "capabilities.csv": f"13.0,2048,256,255,128,1,{NOTED[:-1]}\n",
         "offers.csv": "".join(
             OFFER.format(chip=chip, name=name, chips=chips, usd=usd, spot=usd / 2) + "\n"
-            for chip, name, chips, usd in (("v8", "v8-4", 4, 20.0), ("mi400", "x8", 8, 50.0), ("r100", "y8", 8, 60.0))
+            for chip, name, chips, usd in (
+                ("v8", "v8-64", 64, 320.0),
+                ("mi400", "x8", 8, 50.0),
+                ("r100", "y8", 8, 60.0),
+            )
         ),
     }
     for name, text in added.items():

@@ -28,7 +28,7 @@ CONFIG = {
 CASES = {
     "no argument": (("compare",), "Missing argument 'WORKLOAD'"),
     "no verb of that name": (("compair",), "No such command 'compair'"),
-    "no option of that name": ((*COMPARE, "--chip", "3"), "--chip"),
+    "no option of that name": ((*COMPARE, "--chops", "3"), "--chops"),
     "an option without its value": (("predict", EXAMPLE, "--on"), "--on"),
     "no chips": (("predict", EXAMPLE), "--on"),
     "an empty list of chips": (("compare", EXAMPLE, "--on", ","), "--on"),
@@ -51,8 +51,8 @@ CASES = {
     "axes that do not multiply": ((*PREDICT, "--layout", "tp=2,dp=2"), "dp(2) * tp(2) != chips(64)"),
     "a layout without meaning": ((*PREDICT, "--layout", "tq=2"), "--layout"),
     "a layout that does not fit": ((*PREDICT, "--layout", "dp=64,mbs=16,recompute=none"), "does not fit"),
-    "layers that pp does not divide": (
-        ("predict", EXAMPLE, "--on", "h100:40", "--batch", "1000", "--layout", "pp=5"),
+    "more stages than layers": (
+        ("predict", EXAMPLE, "--on", "h100:40", "--batch", "1000", "--layout", "pp=40"),
         "layers",
     ),
     "a precision the chip lacks": (("predict", EXAMPLE, "--on", "a100-80gb:64", "--precision", "fp8"), "has no fp8"),
@@ -83,7 +83,10 @@ CASES = {
     "a budget too small": ((*COMPARE, "--budget", "1"), "the budget is"),
     "a preset without a batch": (("compare", "llama-3.1-8b", "--tokens", "1T", "--sequence", "8192"), "--batch"),
     "a preset without a length": (("compare", "llama-3.1-8b", "--batch", "8", "--sequence", "8192"), "--tokens"),
-    "a preset with nothing": (("compare", "llama-3.1-8b"), "missing: --batch, --sequence, --tokens or --steps"),
+    "a preset with nothing": (
+        ("compare", "llama-3.1-8b"),
+        "missing: --batch or --batch-tokens, --sequence, --tokens or --steps",
+    ),
     "a vision preset with nothing": (
         ("layouts", "resnet-50", "--on", "h100:8"),
         "missing: --batch, --samples or --steps",
@@ -158,7 +161,11 @@ def test_bad_input_is_one_line(case, tmp_path):
 
 def test_a_config_with_nothing_says_all_that_is_missing(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
-    refused(("predict", "config.json", "--on", "h100:8"), "missing: --batch, --sequence, --tokens or --steps", tmp_path)
+    refused(
+        ("predict", "config.json", "--on", "h100:8"),
+        "missing: --batch or --batch-tokens, --sequence, --tokens or --steps",
+        tmp_path,
+    )
 
 
 FILES = {

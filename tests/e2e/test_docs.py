@@ -130,6 +130,8 @@ NAMES = {
     "by_class_seconds",
     "by_source_seconds",
     "by_metric",
+    "by_distance",
+    "left_out_whole",
     "by_mode",
     "latencies_seconds",
     "hidden_seconds",

@@ -223,7 +223,10 @@ CASES = {
     "an unknown format": (("prices", "-o", "xml"), "one of table, json, csv"),
     "no file of that name": (("prices", "--prices", "nowhere.csv"), "no such file"),
     "a folder": (("prices", "--prices", "."), "not a folder"),
-    "a bill as own prices": (("prices", "--prices", FOCUS["aws"]), "the column chip"),
+    "a bill as own prices": (
+        ("prices", "--prices", FOCUS["aws"]),
+        "the columns chip, cloud, region, instance, chips, date",
+    ),
     "own prices for a comparison": (
         ("compare", EXAMPLE, "--on", "h100", "--prices", "nowhere.csv"),
         "no such file",
@@ -257,10 +260,10 @@ CASES = {
         ("prices", "import", "focus", FOCUS["azure-eur"], "--years", "1", "--out", "x.csv"),
         "focus-azure-eur.csv line 2 BillingCurrency: 'EUR'",
     ),
-    "own prices as a bill": (("prices", "import", "focus", OWN, "--out", "x.csv"), "the column BillingCurrency"),
+    "own prices as a bill": (("prices", "import", "focus", OWN, "--out", "x.csv"), "the columns BillingCurrency, "),
     "own prices as a catalog": (
         ("prices", "import", "skypilot", OWN, "--cloud", "gcp", "--out", "x.csv"),
-        "the column InstanceType",
+        "the columns InstanceType, ",
     ),
     "a catalog of no cloud": (("prices", "import", "skypilot", OWN, "--out", "x.csv"), "--cloud"),
     "a date that is none": (

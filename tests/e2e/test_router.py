@@ -168,12 +168,22 @@ def test_bad_input_is_one_line(place, more, words):
     assert not (place / "state").exists() or not list((place / "state").glob("*/attempts/*"))
 
 
-@pytest.mark.parametrize("missing", ["--pools", "--policy"])
-def test_pools_and_policy_must_be_said(place, missing):
+def without(place, option):
+    """`router run --once` with all that a test names but an option."""
     words = list(map(str, line(place, "--once")))
-    at = words.index(missing)
-    done = chipwise_here(*words[:at], *words[at + 2 :])
-    assert done.returncode == 2 and missing in done.stderr and done.stderr.count("\n") == 1
+    at = words.index(option)
+    return chipwise_here(*words[:at], *words[at + 2 :])
+
+
+def test_pools_must_be_named(place):
+    done = without(place, "--pools")
+    assert done.returncode == 2 and "--pools" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_jobs_are_routed_by_the_default_policy_where_none_is_named(place):
+    submit(place, 1)
+    done = without(place, "--policy")
+    assert done.returncode == 0 and "policy cheapest-within-deadline" in done.stdout
 
 
 def test_a_router_with_another_folder_is_refused_while_attempts_of_the_first_run(place):

@@ -136,7 +136,7 @@ def test_the_other_user_reads_none_of_her_jobs_nor_whether_there_is_one(place, v
         assert words == f"chipwise: job {job}: no such job of 'uid:4242'; a submitter sees and changes only its own\n"
 
 
-@pytest.mark.parametrize("part", ["", "/attempts", "/decisions", "/events", "/output"])
+@pytest.mark.parametrize("part", ["", "/attempts", "/decisions", "/events", "/output", "/log"])
 def test_no_part_of_her_job_is_answered(place, part):
     status, answer = as_user(MALLORY, asked, place.socket, "GET", f"/v1/jobs/{place.failed}{part}")
     assert status == 403 and "secret" not in json.dumps(answer)

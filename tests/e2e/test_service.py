@@ -430,9 +430,12 @@ def test_the_verbs_work_over_the_socket_as_they_do_on_the_ledger(tmp_path, monke
                 document.pop("ledger", None), document.pop("at", None), document.pop("oldest_wait_seconds", None)
             assert remote == local
             assert good(*verb, env=env).count("\n") == good(*verb, env=direct).count("\n")
-        assert "cancelled" in good("jobs", "cancel", "1", env=env)
-        assert chipwise("jobs", "wait", "1", env=env).returncode == 1
-        assert "pending" in good("jobs", "retry", "1", env=env)
+        good("router", "run", "--pools", tmp_path / "pools.yaml", "--until-idle", env=direct)
+        assert good("jobs", "logs", "1", env=env) == "hello\n" == good("jobs", "logs", "1", "-f", env=direct)
+        good("jobs", "submit", file, env=env)
+        assert "cancelled" in good("jobs", "cancel", "2", env=env)
+        assert chipwise("jobs", "wait", "2", env=env).returncode == 1
+        assert "pending" in good("jobs", "retry", "2", env=env)
         assert "drained" in good("pools", "drain", "cpu", "--reason", "x", "--pools", tmp_path / "pools.yaml", env=env)
 
 

@@ -35,7 +35,7 @@ def models(draw) -> Model:
     model = Model(
         kind,
         "decoder",
-        layers=draw(st.sampled_from((4, 6, 14, 24, 30))),
+        layers=draw(st.sampled_from((4, 6, 14, 24, 30, 61))),
         d_model=heads * head_dim,
         heads=heads,
         kv_heads=kv,

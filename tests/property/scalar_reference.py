@@ -207,6 +207,40 @@ def send(w, stride, data):
     return data / (up * c.up) + c.base_s
 
 
+# --- pipeline stages ---------------------------------------------------------------------------------------------
+
+
+def laid_out(ops, pp):
+    """Layers of every stage, first to last, and what the last has beside them, in layers."""
+    layers, ahead = ops.model.layers, ops.model.mtp_layers
+    head = sum(2 * m.rows * m.n * m.k * m.count for m in ops.matmuls if m.place == "head")
+    one = (ops.flops_forward - head) / (layers + ahead) if layers else 1.0
+    beside = ahead + head / one
+    if pp == 1 or layers % pp == 0:
+        return [layers / pp] * pp, beside
+    options = []
+    for last in range(layers // pp + 1):
+        most = ceil((layers - last) / (pp - 1))
+        rest = layers - last
+        stages = []
+        for _ in range(pp - 2):  # from behind the first on, as full as the fullest; what is left over is the first's
+            stages.append(min(most, rest))
+            rest -= stages[-1]
+        options.append((max(most, last + beside), -last, [rest, *stages, last]))
+    return min(options)[2], beside
+
+
+def slowest_stage(ops, pp):
+    """The share of the layers of the stage that takes longest, and whether it has the output layer."""
+    stages, beside = laid_out(ops, pp)
+    if pp == 1 or ops.model.layers % pp == 0:
+        return 1 / pp, 1.0
+    blocks = ops.model.layers + ops.model.mtp_layers
+    if stages[-1] + beside > max(stages[:-1]):
+        return (stages[-1] + ops.model.mtp_layers) / blocks, 1.0
+    return max(stages[:-1]) / blocks, 0.0
+
+
 # --- one micro-batch of the whole model, on the chips of one tensor group ---------------------------------------
 
 
@@ -379,21 +413,20 @@ def micro_batch(ops, site, x, costs, k, n):
     st_b = (2 * bytes_f + 2 * square + 0.5 * mm["quant"]) / stream_rate
     # gradients of several micro-batches are added up in memory
     add = sum(stage_params(ops, x)) * costs.trained * 2 * site.numerics.reduce_bytes / stream_rate if n > 1 else 0.0
-    # a pipeline whose layers do not divide evenly puts fewer on the stage of the output layer
-    on_stage = 1.0 if ops.model.layers % x.pp == 0 else 1 / x.pp
-    cheap = (k.attention * at_f + k.stream * st_f) / x.pp
-    forward = (k.matmul * mm["f"] + k.expert * mm["ef"]) / x.pp + cheap
+    part, on_stage = slowest_stage(ops, x.pp)
+    cheap = (k.attention * at_f + k.stream * st_f) * part
+    forward = (k.matmul * mm["f"] + k.expert * mm["ef"]) * part + cheap
     redo = {
         "none": 0.0,
         "selective": cheap,
-        "full": (k.matmul * mm["redo"] + k.expert * mm["eredo"]) / x.pp + cheap,
-        "offload": (k.matmul * mm["redo_off"] + k.expert * mm["eredo_off"]) / x.pp + cheap,
+        "full": (k.matmul * mm["redo"] + k.expert * mm["eredo"]) * part + cheap,
+        "offload": (k.matmul * mm["redo_off"] + k.expert * mm["eredo_off"]) * part + cheap,
     }[x.recompute]
     parts = {
-        "matmul": k.matmul * ((mm["f"] + mm["b"]) / x.pp + mm["head"] * on_stage),
-        "expert": k.expert * (mm["ef"] + mm["eb"]) / x.pp,
-        "attention": k.attention * (at_f + at_b) / x.pp,
-        "stream": k.stream * ((st_f + st_b) / x.pp + add + 3 * head_bytes / stream_rate * on_stage),
+        "matmul": k.matmul * ((mm["f"] + mm["b"]) * part + mm["head"] * on_stage),
+        "expert": k.expert * (mm["ef"] + mm["eb"]) * part,
+        "attention": k.attention * (at_f + at_b) * part,
+        "stream": k.stream * ((st_f + st_b) * part + add + 3 * head_bytes / stream_rate * on_stage),
         "recompute": redo,
     }
     return parts, forward
@@ -402,11 +435,12 @@ def micro_batch(ops, site, x, costs, k, n):
 def collectives(ops, site, x, shard, k):
     """Seconds of everything a micro-batch sends, and the share that may run beside compute."""
     passes = 3 if x.recompute in ("full", "offload") else 2  # recomputed layers talk once more
-    moved = 2 * ops.model.layers / x.pp * offloaded(ops, site, x) / site.host_link
+    part, _ = slowest_stage(ops, x.pp)
+    moved = 2 * ops.model.layers * part * offloaded(ops, site, x) / site.host_link
     return {
-        "tensor": (passes * tensor_seconds(ops, site, x) / x.pp, k.overlap_tensor),
-        "expert_exchange": (passes * expert_seconds(ops, site, x) / x.pp, k.overlap_expert),
-        "context": (3 * context_seconds(ops, site, x) / x.pp, k.overlap_context),
+        "tensor": (passes * tensor_seconds(ops, site, x) * part, k.overlap_tensor),
+        "expert_exchange": (passes * expert_seconds(ops, site, x) * part, k.overlap_expert),
+        "context": (3 * context_seconds(ops, site, x) * part, k.overlap_context),
         "shard": (shard, k.overlap_shard),
         "offload": (moved if x.recompute == "offload" else 0.0, 0.95),
     }
@@ -438,7 +472,7 @@ def step(ops, site, x, global_batch, costs, k):
 
     launch_f, launch_b, launch_step = launches(ops, site)
     again = 2 if x.recompute in ("full", "offload") else 1
-    stage = blend(device, k.launch_s * (launch_f * again + launch_b) / x.pp, 6)
+    stage = blend(device, k.launch_s * (launch_f * again + launch_b) * slowest_stage(ops, x.pp)[0], 6)
     wait = stage - device
     # the last backward pass hides gradients where other collectives leave room
     room = min(compute - forward, max(compute - hideable, 0.0)) + wait
@@ -489,13 +523,12 @@ def fullest_stage(ops, x):
     first = p.embedding + p.positions
     last = p.head or p.embedding
     inside = p.total - p.experts - first - p.head
-    most = ceil(layers / x.pp) if layers else 1
-    experts = p.experts * (most / layers if layers else 1) / (x.tp * x.ep)
     if x.pp == 1:
-        return (p.total - p.experts) / x.tp, experts
-    if layers % x.pp == 0:
-        return (inside / x.pp + max(first, last)) / x.tp, experts
-    return max(inside * most / layers, inside * (most - 1) / layers + max(first, last)) / x.tp, experts
+        return (p.total - p.experts) / x.tp, p.experts / (x.tp * x.ep)
+    stages, _ = laid_out(ops, x.pp)
+    ends = [first] + [0] * (x.pp - 2) + [last]
+    dense = max(inside * n / layers + end for n, end in zip(stages, ends, strict=True))
+    return dense / x.tp, p.experts * max(stages) / layers / (x.tp * x.ep)
 
 
 def memory(ops, site, x, global_batch, costs):
@@ -512,7 +545,9 @@ def memory(ops, site, x, global_batch, costs):
     split = x.micro_batch / (x.cp * x.tp)
     whole = split if t.sequence_parallel else x.micro_batch / x.cp
     held = {"none": full * split, "selective": some * split, "full": inputs * whole, "offload": 0.0}[x.recompute]
-    flight = min(global_batch / (x.dp * x.micro_batch), x.pp)
+    stages, _ = laid_out(ops, x.pp)
+    count = global_batch / (x.dp * x.micro_batch)
+    flight = max(n * min(count, x.pp - i) for i, n in enumerate(stages)) / max(ops.model.layers, 1)
     if x.vpp > 1:
         flight *= 1 + (x.pp - 1) / (x.pp * x.vpp)
     layer = full / max(ops.model.layers, 1) * split
@@ -530,7 +565,7 @@ def memory(ops, site, x, global_batch, costs):
         "weights": kept(3) * num.weight_bytes,
         "gradients": kept(2) * num.grad_bytes * costs.trained,
         "optimizer": kept(1) * (master + costs.states * costs.state_bytes) * costs.trained,
-        "activations": held * flight / x.pp + working + whole_inputs,
+        "activations": held * flight + working + whole_inputs,
         "head": logits,
         "gathered": 2 * one_layer * num.gather_bytes * site.devices if x.zero == 3 and x.shard * x.cp > 1 else 0.0,
     }

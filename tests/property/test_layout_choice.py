@@ -15,7 +15,8 @@ from chipwise.catalog.calibration import load_calibration
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.layout import RESERVE, enumerate_layouts, evaluate, search
 from chipwise.layout.named import read_layout
-from chipwise.layout.search import TIE, SearchResult, search_in
+from chipwise.layout.results import TIE, SearchResult
+from chipwise.layout.search import search_listed
 from chipwise.layout.simplicity import intricacy
 from chipwise.predict.model.layouts import Layouts
 from chipwise.predict.setup import set_up, stack_of
@@ -40,7 +41,7 @@ def test_the_best_is_the_simplest_within_one_percent_of_the_fastest_of_all(case,
         for arrays in zip(*(evaluate(work, g) for g in legal.grids), strict=True)
     )
     limit = float(np.quantile(need, share))
-    found = search_in(work, legal, limit)
+    found = search_listed(work, legal, limit)
     assert isinstance(found, SearchResult) and found.best.bytes <= limit
     fits = need <= limit
     fastest = seconds[fits].min()

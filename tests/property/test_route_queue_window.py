@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from route_views import HOUR, board_of, candidate, option, pool, random_board
 
+from chipwise.io.jit import lent
 from chipwise.route.allocate import allocate, queue_window
 from chipwise.route.allocate.queue_order import in_order
 from chipwise.route.job_table import JobTable
@@ -70,7 +71,7 @@ def test_a_plan_takes_pairs_by_score_as_a_sort_of_all_would(seed, jobs, pools):
     pairs = np.array(
         [j * pools + p for j in turns for p in range(pools) if fixed[j] < 0 and score[j, p] < np.inf], dtype=np.int64
     )
-    plan = planned(turns, pairs[in_order(score.ravel()[pairs])], seconds, score, chips, left.copy())
+    plan = planned(turns, pairs[in_order(score.ravel()[pairs])], lent(seconds), score, lent(chips), left.copy())
     assert plan[turns].tolist() == by_sorting(seconds[turns], score[turns], chips[turns], fixed[turns], left)
 
 

@@ -7,6 +7,7 @@ from benchmarks.gavel.compiled import rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chipwise.io.jit import lent
 from chipwise.route.policies import fair_share_kernels
 from chipwise.route.policies.lp_highs import Bases, Sharing
 from chipwise.route.policies.throughput_per_dollar import DEAREST, planned, scored
@@ -28,7 +29,7 @@ def clusters(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 @given(clusters())
 def test_the_level_and_the_sum_are_those_of_the_simplex_method(cluster):
     rate, weight, chips, total = cluster
-    shares, gap = fair_share_kernels.max_min(rate, weight, chips, total)
+    shares, gap = fair_share_kernels.max_min(rate, weight, chips, lent(total))
     assert gap <= fair_share_kernels.NOTHING
     assert (shares >= 0).all() and (shares.sum(axis=1) <= 1 + 1e-5).all()
     assert ((shares * chips).sum(axis=0) <= total * (1 + 1e-5)).all() and (shares[rate == 0] == 0).all()
@@ -45,8 +46,8 @@ def test_the_level_and_the_sum_are_those_of_the_simplex_method(cluster):
 def test_no_smaller_ratio_of_finish_times_can_be_had_by_all(cluster, oldest):
     rate, weight, chips, total = cluster
     age = np.linspace(0, oldest, len(rate))
-    alone = fair_share_kernels.alone(rate, np.zeros(rate.shape), weight, chips, total)
-    shares, gap = fair_share_kernels.finish_time(rate, age, alone, chips, total)
+    alone = fair_share_kernels.alone(rate, *map(lent, (np.zeros(rate.shape), weight, chips, total)))
+    shares, gap = fair_share_kernels.finish_time(rate, age, alone, chips, lent(total))
     assert gap <= fair_share_kernels.NOTHING
     worst = ((age + 1 / (shares * rate).sum(axis=1)) / alone).max()
     top = rate.max(axis=1)
@@ -68,8 +69,8 @@ def test_a_plan_fits_pays_at_most_twice_the_least_and_leaves_no_room_that_somebo
     rank(np.arange(len(seconds)), seconds, usd, chips, weight, nobody, total, score, order)
     left = total.copy()
     turns = np.arange(len(seconds))
-    pairs, key, _ = scored(turns, seconds, usd, chips, weight, nobody, total, score)
-    plan = planned(turns, pairs[np.argsort(key, kind="stable")], seconds, score, chips, left)
+    pairs, key, _ = scored(turns, *map(lent, (seconds, usd, chips, weight)), nobody, total, score)
+    plan = planned(turns, pairs[np.argsort(key, kind="stable")], lent(seconds), score, lent(chips), left)
     runs = np.flatnonzero(plan >= 0)
     used = np.bincount(plan[runs], chips[runs, plan[runs]], minlength=len(total))
     assert (used <= total).all() and (left == total - used).all()

@@ -9,11 +9,11 @@ from chipwise.errors import Refusal
 from chipwise.layout.splits import domain
 from chipwise.predict.site import slice_for
 from chipwise.serving.bounds import step_bound
-from chipwise.serving.capacity import splits
 from chipwise.serving.service import run, service, serving_target
 from chipwise.serving.setup import set_up
 from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
+from chipwise.serving.splits import splits
 from chipwise.workload import load_serving, preset
 from chipwise.workload.presets import preset_names
 from chipwise.workload.serve import SERVE_PRECISIONS

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lane
 from chipwise.catalog import load
 from chipwise.catalog.calibration import load_calibration
 from chipwise.compare import Candidate, Terms
@@ -98,3 +99,37 @@ def test_runs_are_shared_by_services_that_differ_in_the_seconds_of_their_slo():
     assert loose.runs is tight.runs and loose.known is not tight.known
     pairs = zip(tight.replicas(load().chips["h100"]), loose.replicas(load().chips["h100"]), strict=False)
     assert all(b.load.value >= a.load.value for a, b in pairs)
+
+
+OFFLINE = {
+    "model": "llama-3.1-8b",
+    "serve": {"input": 500, "output": 100, "offline": {"requests": 10000, "deadline": "1h"}},
+}
+NAMED = [(service, chip, rate) for service, chip in PAIRS for rate in RATES if rate <= 200]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("service, chip, rate", lane.share(NAMED, of=6))
+def test_a_free_count_is_never_worse_than_a_named_one(service, chip, rate):
+    market = comparer(service, rate)
+    free = market.evaluate(Candidate.read(chip))
+    most = free.accelerators.count
+    counts = sorted({1, 2, 4, 8, max(1, most // 2), max(1, most - 1), most, most + 1, most * 2})
+    for count in counts:
+        if chip in load().slices and not load().slices[chip].shape_for(count):
+            continue
+        row = market.evaluate(Candidate.read(f"{chip}:{count}"))
+        if isinstance(row, ServingRow) and row.ondemand is not None:
+            assert free.ondemand.usd.value <= row.ondemand.usd.value * (1 + 1e-9), count
+
+
+@pytest.mark.parametrize("chip", ["h100", "l4", "v5e"])
+def test_a_free_count_of_an_offline_job_is_never_worse_than_a_named_one(chip):
+    market = ServingComparer.of(load_serving(overrides=OFFLINE), Terms(), KNOWLEDGE)
+    free = market.evaluate(Candidate.read(chip)).by("cost").value
+    for count in (1, 2, 4, 8, 16, 32):
+        if chip in load().slices and not load().slices[chip].shape_for(count):
+            continue
+        row = market.evaluate(Candidate.read(f"{chip}:{count}"))
+        if isinstance(row, ServingRow):
+            assert free <= row.by("cost").value * (1 + 1e-9), count

@@ -90,7 +90,7 @@ def test_unknown_names_suggest_the_nearest(text, near):
     assert near in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["h100 banana:8", "rtx 4090", "h1000", "\x00", "💥:8", "a100 h100:8"])
+@pytest.mark.parametrize("text", ["h100 banana:8", "rtx 3090", "h1000", "\x00", "💥:8", "a100 h100:8"])
 def test_a_typo_never_becomes_another_chip(text):
     with pytest.raises(UnknownName):
         parse(text)
@@ -160,7 +160,7 @@ def test_free_text_names(text, chip):
     assert find_chip(text).id == chip
 
 
-@pytest.mark.parametrize("text", ["", "   ", "NVIDIA", "GeForce RTX 4090", "CPU", "H100 or A100"])
+@pytest.mark.parametrize("text", ["", "   ", "NVIDIA", "GeForce RTX 3090", "CPU", "H100 or A100"])
 def test_free_text_that_names_no_single_chip_is_refused(text):
     with pytest.raises(UnknownName):
         find_chip(text)

@@ -77,7 +77,7 @@ def test_no_count_is_chosen_that_no_offer_supplies():
 def test_an_offer_that_joins_too_few_is_passed_over():
     book = listed()
     azure = [
-        replace(o, ondemand_usd_per_chip_hour=0.01, date=str(book.newest))
+        replace(o, ondemand_usd_per_chip_hour=0.01, date=str(book.made))
         for o in book.offers
         if o.chip_id == "h100" and o.cloud == "azure"
     ]

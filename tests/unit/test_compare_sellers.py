@@ -78,3 +78,14 @@ def test_the_report_says_on_its_first_page_who_sells_it():
     decision = cw.report(JOB, on="h200:64,b200:64", knowledge=known(*MARKET)).decision
     (points,) = [answer for answer in decision.answers if answer.title == "Who sells it"]
     assert "3 sellers of h200:64" in points.items[0]
+
+
+def test_a_pick_by_a_stale_price_says_what_wins_without_stale_prices():
+    old = replace(offer("h200", "old", 2.6), date="2026-07-31")
+    comparison = cw.compare(JOB, on="h200:64,b200:64", knowledge=known(old, *MARKET[1:]))
+    words = comparison.words.sellers
+    assert str(comparison.pick.accelerators) == "h200:64" and comparison.pick.ondemand.price.stale
+    assert "with prices of the last 90 days it costs 131 % more: $6.00/h (middle" in words
+    assert "Without stale prices b200:64 wins at" in words
+    fresh = cw.compare(JOB, on="h200:64,b200:64", knowledge=known(*MARKET))
+    assert "stale" not in fresh.words.sellers

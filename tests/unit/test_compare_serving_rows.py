@@ -15,6 +15,7 @@ from chipwise.compare.serving.fleet import held, rent, slices
 from chipwise.compare.serving.row import OPEN_USE, Demand, demand_of
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.knowledge import Knowledge
+from chipwise.predict.estimate import Distance
 from chipwise.prices import listed, sold
 from chipwise.serving.capacity import holds
 from chipwise.workload import load_serving
@@ -270,10 +271,10 @@ def test_named_chips_are_paid_for_in_whole_instances():
     h200 = CHIPS["h200"]
     book = listed()
     only = replace(book, offers=tuple(o for o in book.offers if o.chip_id == "h200" and o.chips == 8))
-    one = held(Accelerators(h200, 1), 1, DAY, book=only)
+    one = held(Accelerators(h200, 1), 1, today=DAY, book=only)
     assert (one.replicas, one.idle) == (1, 7)
     assert one.usd_per_hour == pytest.approx(8 * one.price.usd_per_chip_hour)
-    assert held(Accelerators(h200, 8), 1, DAY, book=only).idle == 0
+    assert held(Accelerators(h200, 8), 1, today=DAY, book=only).idle == 0
     whole = rent(h200, 1, 1, today=DAY, book=only)
     assert one.usd_per_hour == whole.usd_per_hour
 
@@ -289,3 +290,15 @@ def test_a_difference_too_small_to_decide_by_is_called_so():
     knowledge = Knowledge(load_calibration(bench=False), replace(book, offers=own), today=DAY)
     found = compare(work, [Candidate.read("h100"), Candidate.read("h200")], knowledge, Terms())
     assert "0.5 % less" in found.words.why and found.words.why.endswith("too near to call.")
+
+
+def test_a_chip_without_published_serving_figures_is_never_a_certain_winner():
+    alone = on("mi300x", job(rate=1, slo={"tpot": "200ms"}))
+    assert alone.pick.load.distance is Distance.NOBODY and not alone.pick.certain
+    assert "No published serving figure of mi300x" in alone.words.pick
+    assert "enough even at the low end" not in alone.words.pick
+    assert alone.to_dict()["rows"][0]["headroom"]["distance"] == "nobody"
+    known = on("h100", job(rate=1, slo={"tpot": "200ms"}))
+    assert known.pick.certain and "No published" not in known.words.pick
+    (close, far) = ((r.load.high - r.load.low) / r.load.value for r in (known.pick, alone.pick))
+    assert far > close

@@ -16,6 +16,7 @@ from chipwise.cost.migration import Program
 from chipwise.errors import InputError, UnknownName
 from chipwise.knowledge import Knowledge
 from chipwise.prices import listed, price_of
+from chipwise.prices.fit import counts
 from chipwise.workload import load_serving, load_workload
 
 TODAY = date(2026, 9, 1)
@@ -71,7 +72,8 @@ def test_tpus_are_not_sold_and_unpriced_chips_get_no_price(rows):
     v5p = state_cost(rows["v5p:64"], assumptions())
     assert v5p.purchase is None and any("not sold" in m.reason for m in v5p.missing)
     unpriced = replace(listed(), offers=tuple(o for o in listed().offers if o.chip_id != "v7x"), commitments=())
-    assert not state_cost(rows["v7x:64"], assumptions(book=unpriced)).options
+    row = replace(rows["v7x:64"], ondemand=None, spot=None)
+    assert not state_cost(row, assumptions(book=unpriced)).options
 
 
 def test_only_used_hours_are_paid_on_demand_and_all_of_a_commitment(rows):
@@ -165,8 +167,19 @@ def test_a_given_value_is_certain_and_listed_as_given(rows):
     assert "interest" not in {swing.name for swing in got.by("on-premises").tornado}
 
 
+def test_a_statement_bills_the_prices_that_the_comparison_found(rows):
+    for row in rows.values():
+        got = {term.pricing: term.source for term in state_cost(row, assumptions()).options}
+        for pricing, quote in (("on demand", row.ondemand), ("spot", row.spot)):
+            assert (quote is None) == (pricing not in got)
+            assert quote is None or got[pricing].usd_per_chip_hour == quote.price.usd_per_chip_hour
+
+
 def test_stale_prices_are_marked(rows):
-    late = state_cost(rows["h100:64"], assumptions(today=date(2027, 9, 1)))
+    later = date(2027, 9, 1)
+    place = TrainingComparer(RUN, Terms(), Knowledge(load_calibration(bench=False), today=later))
+    row = place.priced(rows["h100:64"].accelerators, None, rows["h100:64"].prediction)
+    late = state_cost(row, assumptions(today=later))
     assert all(term.source.stale for term in late.options)
 
 
@@ -230,8 +243,8 @@ def small(name, **changes):
 def test_few_chips_rent_the_instances_that_cost_least_not_the_least_chip_hour(name):
     row, got = small(name, know=CALM)
     term, chips = got.by("on demand"), row.accelerators.count
-    fitting = [o for o in listed().recent(listed().offers_for(row.accelerators.chip.id)) if o.chips >= chips]
-    least = min(o.ondemand_usd_per_chip_hour * -(-chips // o.chips) * o.chips for o in fitting)
+    offers = [o for o in listed().offers_for(row.accelerators.chip.id) if counts(o, False, listed())]
+    least = min(o.ondemand_usd_per_chip_hour * o.chips for o in offers if o.chips >= chips)
     assert term.split.compute == pytest.approx(least * term.hours, rel=1e-6)
 
 
@@ -259,14 +272,14 @@ def test_owning_is_held_against_offers_that_can_hold_the_work(rows):
     assert got.offers and all(rival.source.chips >= 8 for rival in got.offers if rival.pricing in ("on demand", "spot"))
 
 
-def test_a_price_of_accelerators_without_their_host_says_so():
+def test_a_price_of_accelerators_without_their_host_is_no_price():
     run = load_workload("model: vit-b/16\ntrain: {images: 1M, global_batch: 1024, precision: fp16}")
     book = chosen(listed(), "gcp")
     row = TrainingComparer(run, Terms(), Knowledge(load_calibration(bench=False), book, today=TODAY)).evaluate(
         Candidate.read("v100:8")
     )
-    notes = " ".join(state_cost(row, assumptions(book=book)).notes)
-    assert "on demand: price of gcp" in notes and "accelerator only" in notes
+    why = {m.pricing: m.reason for m in state_cost(row, assumptions(book=book)).missing}
+    assert "leaves the host out" in why["on demand"] and "--price v100=" in why["on demand"]
 
 
 def test_clouds_of_commitments_alone_are_known_and_case_does_not_matter():
@@ -279,14 +292,13 @@ def test_single_nodes_that_cannot_be_joined_are_said_to_be_that():
     assert any("is known to have a fast fabric" in m.reason for m in got.missing if m.pricing == "on demand")
 
 
-def test_a_commitment_without_its_host_is_taken_only_where_nothing_else_is():
-    cheap = Commitment(
-        "a100-40gb", "bare", "", "", 3, 0.2, None, "2026-08-01", "a list", "accelerator only; host extra"
-    )
-    book = replace(listed(), commitments=(*listed().commitments, cheap))
+def test_a_commitment_without_its_host_is_left_out_and_said():
+    bare = Commitment("a100-40gb", "bare", "", "", 3, 0.2, None, "2026-08-01", "a list", "accelerator only; host extra")
+    book = replace(listed(), commitments=(*listed().commitments, bare))
     assert small("a100-40gb:8", book=book)[1].by("3 years").source.cloud == "gcp"
-    alone = replace(listed(), commitments=(cheap,))
-    assert small("a100-40gb:8", book=alone)[1].by("3 years").source.cloud == "bare"
+    alone = small("a100-40gb:8", book=replace(listed(), commitments=(bare,)))[1]
+    (why,) = [m.reason for m in alone.missing if m.pricing == "3 years"]
+    assert "bare at $0.20/h of 2026-08-01: without the host" in why
 
 
 def test_commitments_older_than_a_year_or_above_on_demand_are_left_out_and_said():
@@ -308,6 +320,7 @@ def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
     market = ServingComparer.of(work, Terms(), Knowledge(load_calibration(bench=False), today=TODAY))
     row = market.evaluate(Candidate.read("h100:2"))
     term = state_cost(row, assumptions(know=CALM)).by("on demand")
-    each = min(o.ondemand_usd_per_chip_hour for o in listed().recent(listed().offers_for("h100")) if o.chips == 1)
-    assert row.split.chips == 1 and term.source.chips == 1  # two instances of one chip, not half of a larger one
-    assert term.split.compute == pytest.approx(2 * each * term.hours, rel=1e-6)
+    offers = [o for o in listed().offers_for("h100") if counts(o, False, listed())]
+    least = min(o.ondemand_usd_per_chip_hour * max(2, o.chips) for o in offers)
+    assert row.split.chips == 1 and term.source.chips <= 2  # not half of a larger one
+    assert term.split.compute == pytest.approx(least * term.hours, rel=1e-6)

@@ -243,7 +243,7 @@ def test_own_prices_neither_age_the_list_nor_grow_too_old_to_count(tmp_path):
     """The list's newest date stays the measure; an own price counts at any age, and is marked."""
     old = LINE.replace("61.20", "8.00").replace("2026-10-31", "2024-01-31")
     found = laid_over(listed(), own(tmp_path, old))
-    assert found.newest == listed().newest
+    assert found.made == listed().made
     price = price_of(CHIPS["h100"], 64, today=DAY, book=found)
     assert price.usd_per_chip_hour == 1.0 and price.stale
     assert price_of(CHIPS["v5e"], 64, today=DAY, book=found) == price_of(CHIPS["v5e"], 64, today=DAY)

@@ -33,8 +33,8 @@ CASES = {
     "load": (
         lambda: cw.load("llama-3.1-8b", tokens="1T"),
         ["compare", "llama-3.1-8b", "--tokens", "1T"],
-        "missing: batch, sequence",
-        "missing: --batch, --sequence",
+        "missing: batch or batch_tokens, sequence",
+        "missing: --batch or --batch-tokens, --sequence",
     ),
     "two loads": (
         lambda: cw.load("llama-3.1-8b", input_len=100, output_len=10, rate=1, users=3),

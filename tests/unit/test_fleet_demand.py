@@ -258,6 +258,22 @@ def test_a_quota_of_nothing_shuts_a_pool_only_where_nothing_else_of_it_can_be_ha
     assert market(raw).shut(pool) is None
 
 
+def test_every_size_of_instance_is_a_unit_and_only_what_is_joined_holds_more() -> None:
+    raw = quarters()
+    raw["candidates"] = [{"chip": "h200", "terms": ["ondemand"]}]
+    found = market(raw)
+    sizes = {(pool.chips, found.joined[pool.id]) for pool in found.pools.values() if pool.chip == "h200"}
+    assert {(1, False), (8, True)} <= sizes and all(chips >= 8 for chips, joined in sizes if joined)
+    raw["candidates"] = [{"chip": "h200", "clouds": ["verda"], "terms": ["ondemand"]}]
+    found = market(raw)
+    assert {
+        (pool.chips, found.joined[pool.id]) for pool in found.pools.values() if found.clouds[pool.id] == "verda"
+    } == {
+        (1, False),
+        (8, False),
+    }
+
+
 def test_what_is_taken_for_granted_of_prices_leads_and_sites_is_said() -> None:
     raw = quarters()
     raw["candidates"] = [{"chip": "v6e", "clouds": ["gcp"], "terms": ["ondemand", "1y"], "lead": 4}]
@@ -265,9 +281,8 @@ def test_what_is_taken_for_granted_of_prices_leads_and_sites_is_said() -> None:
     east = tuple(c for c in listed().commitments if c.region == "us-east5")
     found = market(raw, replace(listed(), commitments=east))
     (near,) = (s for s in found.supplies if s.pricing == "year1" and "v6e" in s.id)
-    assert found.origins[near.id].region != found.pools[near.pool].region
+    assert found.origins[near.id].region == found.pools[near.pool].region == "us-east5"
     assert found.said == [
-        f"{near.id}: no such price is listed there; that of {found.origins[near.id].region} is used",
         "v6e: 4 months from order to use, counted as 2 quarters",
         "mine: electricity, PUE and grid of us-average, as no site is named",
     ]

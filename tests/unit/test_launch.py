@@ -313,10 +313,14 @@ def test_what_a_trainer_cannot_be_told_is_said_in_the_file(tool, layout, text, w
 
 
 def test_adapters_are_trained_by_what_trains_adapters():
-    """Never a command that trains every weight: TRL where the layout is one of replicas, else a reason."""
+    """Never a command that trains every weight, nor of a tool that was not timed: a reason stands for it."""
     lora = WORKLOADS[4]
-    written = launch(training(lora, on="h100:8", zero=3, shard=8))
-    assert written.tool == "trl" and any("that of" in note for note in written.notes)
+    written = launch(training(lora, on="h100:8", stack="fsdp", zero=3, shard=8))
+    assert written.tool == "trl" and not any("that of" in note for note in written.notes)
+    other = launch(training(lora, on="h100:8", zero=3, shard=8), "trl")
+    assert any("that of Megatron" in note for note in other.notes)
+    with pytest.raises(Refusal, match="trl"):
+        launch(training(lora, on="h100:8", zero=3, shard=8))
     known = recorded("trl")["options"]
     options = dict(options_of(words_of(training(lora, on="h100:8", zero=3, shard=8), "trl")))
     assert set(options) <= set(known)

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chipwise.catalog import parse
+from chipwise.catalog import load, parse
+from chipwise.catalog.stacks import EVERY_AXIS, Parallelism
 from chipwise.errors import NoLayout
 from chipwise.layout import enumerate_layouts, in_words
-from chipwise.layout.splits import interleavings, micro_batches, pipeline_slots
+from chipwise.layout.splits import interleavings, micro_batches, stages_refusal
 from chipwise.predict.model.layouts import RECOMPUTE
 from chipwise.workload.model import Train
 from chipwise.workload.presets import preset
@@ -41,11 +42,23 @@ def test_tp_is_a_divisor_or_a_multiple_of_the_key_value_heads():
     assert set(enumerate_layouts(model, Train(48, 4096), parse("h100:48")).layouts.tp) == {1, 2, 3, 6, 12}
 
 
-def test_a_pipeline_of_126_layers_counts_the_embedding_and_the_output_layer():
+def test_stages_may_have_different_numbers_of_layers():
     model = preset("llama-3.1-405b")
-    assert pipeline_slots(model, 16) == 128 and pipeline_slots(model, 9) == 126
-    assert interleavings(model, 16) == (1, 2, 4, 8)
-    assert 16 in enumerate_layouts(model, Train(512, 8192), parse("h100:1024")).layouts.pp
+    assert interleavings(model, 16) == (1, 2, 3, 4, 8)
+    assert {8, 16} <= set(enumerate_layouts(model, Train(512, 8192), parse("h100:1024")).layouts.pp)
+    deep = space("deepseek-v3", "gb200:256", Train(4096, 4096, precision="fp8")).layouts
+    assert np.any((deep.pp == 4) & (deep.vpp == 4) & (deep.ep == 64))
+    assert not stages_refusal(preset("deepseek-v3"), 9, 7, EVERY_AXIS)
+    assert "more than 61 layers" in stages_refusal(preset("deepseek-v3"), 16, 4, EVERY_AXIS)
+
+
+def test_a_stack_whose_stages_are_even_has_no_others():
+    maxtext = load().stacks["maxtext"].parallel
+    model, train = preset("llama-3.1-405b"), Train(512, 8192)
+    found = enumerate_layouts(model, train, parse("v5p:1024"), maxtext)
+    assert np.all(126 % (found.layouts.pp * found.layouts.vpp) == 0) and found.layouts.pp.max() > 1
+    assert "the stack's stages are even: pp does not divide 126 layers" in found.refused
+    assert "does not divide 126" in stages_refusal(model, 2, 4, maxtext)
 
 
 def test_interleaving_needs_whole_rounds_of_micro_batches():
@@ -102,8 +115,8 @@ def test_short_sequences_and_images_get_larger_micro_batches():
 def test_a_batch_nothing_divides_is_refused_with_the_nearest_that_work():
     with pytest.raises(NoLayout, match=r"global_batch\(96\) % dp\(128\) != 0.*nearest.* is 128"):
         space("resnet-50", "h100:128", Train(96, 1))
-    with pytest.raises(NoLayout, match="99 or 102"):
-        space("llama-3.1-8b", "h100:96", Train(100, 8192))
+    with pytest.raises(NoLayout, match="96 or 102"):
+        enumerate_layouts(preset("llama-3.1-8b"), Train(100, 8192), parse("h100:96"), Parallelism(frozenset({"tp"})))
 
 
 def test_large_spaces_come_in_several_grids_that_hold_every_layout_once():

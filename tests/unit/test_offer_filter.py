@@ -6,10 +6,10 @@ from datetime import date
 import pytest
 
 from chipwise import Knowledge
-from chipwise.catalog import Offer, load
+from chipwise.catalog import Accelerators, Offer, load, parse
 from chipwise.errors import InputError, UnknownName
 from chipwise.predict.estimate import Estimate
-from chipwise.prices import PriceBook, listed, price_of, quote
+from chipwise.prices import PriceBook, cheapest_of, listed, price_of, quote
 from chipwise.prices.fit import fitting, why_no_price
 from chipwise.prices.given import read_given, with_given
 from chipwise.prices.offer_filter import OfferFilter
@@ -90,11 +90,13 @@ def test_of_equal_prices_the_fresher_is_taken():
 
 def test_a_tpu_offer_holds_the_slice_and_is_named_after_it():
     spot = price_of(CHIPS["v5p"], 512, True, DAY)
-    assert spot.offer.instance == "v5p-1024" and spot.offer.chips >= 512  # not v5p-16, whatever it costs
+    assert spot.offer.instance == "v5p-1024" and spot.offer.chips >= 512
     half = price_of(CHIPS["v5p"], 256, True, DAY)
-    assert half.offer.instance == "v5p-512" and "the price of v5p-1024" in half.caveat
-    many = price_of(CHIPS["v6e"], 1024, True, DAY, slice_chips=256)
-    assert many.offer.instance == "v6e-256"
+    assert half.offer.instance == "v5p-512" and "the price of v5p-" in half.caveat
+    many = cheapest_of(parse("v6e:1024"), True, DAY)
+    assert many.price.offer.instance == "v6e-256" and many.chips == 1024
+    pod = price_of(CHIPS["v2"], 16, today=DAY)
+    assert pod.usd_per_chip_hour == 1.5  # not v2-8 at $1.13, a host by itself
 
 
 def test_a_price_of_a_chip_holds_slices_of_every_size():
@@ -104,7 +106,9 @@ def test_a_price_of_a_chip_holds_slices_of_every_size():
 def test_a_given_price_stands_in_place_of_every_offer_on_demand():
     prices = with_given(listed(), ["mi355x=3.5", "h100=$1.50"], DAY)
     assert price_of(CHIPS["mi355x"], 64, today=DAY, book=prices).usd_per_chip_hour == 3.5
-    assert quote(CHIPS["h100"], 3, HOUR, today=DAY, book=prices).usd.value == 4.5  # no whole instances are known
+    assert (
+        quote(Accelerators(CHIPS["h100"], 3), HOUR, today=DAY, book=prices).usd.value == 4.5
+    )  # no whole instances are known
     assert [o.cloud for o in prices.offers_for("h100")] == ["given"] and prices.offers_for("h100", spot=True)
     assert "mi355x at $3.5/h, h100 at $1.5/h as given" in prices.origin
     assert read_given({"v7x": 12.0}) == {"v7x": 12.0}
@@ -115,9 +119,10 @@ def test_a_given_price_counts_whatever_the_cloud():
     assert price_of(CHIPS["h100"], 64, today=DAY, book=prices).usd_per_chip_hour == 1.5
 
 
-def test_an_older_offer_counts_where_nothing_recent_is_as_small():
+def test_an_older_offer_counts_until_it_is_outdated():
     large, small = offer("large", usd=2.0), offer("small", chips=2.0, usd=3.0, dated="2026-07-15")
-    assert quote(CHIPS["h100"], 2, HOUR, today=DAY, book=book(large, small)).usd.value == 6.0
-    assert quote(CHIPS["h100"], 8, HOUR, today=DAY, book=book(large, small)).usd.value == 16.0
+    two, eight = (Accelerators(CHIPS["h100"], count) for count in (2, 8))
+    assert quote(two, HOUR, today=DAY, book=book(large, small)).usd.value == 6.0
+    assert quote(eight, HOUR, today=DAY, book=book(large, small)).usd.value == 16.0
     ancient = replace(small, date="2025-07-15")
-    assert quote(CHIPS["h100"], 2, HOUR, today=DAY, book=book(large, ancient)).usd.value == 16.0
+    assert quote(two, HOUR, today=DAY, book=book(large, ancient)).usd.value == 16.0

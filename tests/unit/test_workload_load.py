@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from chipwise.errors import BrokenFile, ChipwiseError, InputError, UnknownName
 from chipwise.workload import load_workload, metrics_that_matter
-from chipwise.workload.load import kind_of, schema, schema_text
+from chipwise.workload.load import kind_of, load_serving, schema, schema_text
 from chipwise.workload.model import OPTIMIZER_STATES, PRECISIONS, RECOMPUTE, STATE_PRECISIONS, Train
 from chipwise.workload.spec import Optimizer, TrainSpec
 
@@ -382,3 +382,41 @@ def test_what_cannot_be_trained_so_is_refused():
     assert load_workload(f"model: sdxl\n{train}, lora: {{rank: 8}}}}").train.lora_rank == 8
     with pytest.raises(InputError, match="positions"):
         load_workload(f"model: whisper-small\n{train}, sequence: 449}}")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("8k", 8192), ("32K", 32_768), ("128k", 131_072), ("1M", 2**20), ("10k", 10_000), ("6000", 6000), ("2.5k", 2500)],
+)
+def test_a_sequence_of_8k_is_of_8192_tokens(text, tokens):
+    """A power of two before k or M is binary, as contexts are named; all else is decimal."""
+    train = load_workload(overrides={"model": "llama-3.1-8b", "steps": 1, "global_batch": 8, "sequence": text}).train
+    assert train.sequence == tokens
+    long = {"model.preset": "llama-3.1-8b", "model.context": 2**21}
+    served = load_serving(overrides={**long, "input": text, "output": 10, "arrival.rate": 1}).serve
+    assert served.input.mean == tokens
+
+
+def test_a_batch_may_be_said_in_tokens():
+    base = {"model": "llama-3.1-8b", "steps": 1, "sequence": 4096}
+    assert load_workload(overrides={**base, "batch_tokens": "4M"}).train.global_batch == 1024
+    assert load_workload(overrides={**base, "batch_tokens": 10_000}).train.global_batch == 2
+    assert load_workload(overrides={**base, "batch_tokens": 10}).train.global_batch == 1
+    for wrong, words in (({}, "or batch_tokens"), ({"batch_tokens": "4M", "global_batch": 8}, "expected one of them")):
+        with pytest.raises(InputError, match=words):
+            load_workload(overrides={**base, **wrong})
+    with pytest.raises(InputError, match="in images"):
+        load_workload(overrides={"model": "resnet-50", "steps": 1, "batch_tokens": "4M"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": "llama-3.1-8b", "sequence": 4096, "global_batch": "4M"}, "tokens are batch_tokens: 4M"),
+        ({"model": "llama-3.1-8b", "sequence": 8192, "global_batch": 65_536}, "at most 32,768"),
+        ({"model": "resnet-50", "global_batch": "4M"}, "images of a step, at most 2,097,152"),
+    ],
+)
+def test_a_batch_that_nobody_trains_with_is_asked_about(changes, words):
+    with pytest.raises(InputError, match=words):
+        load_workload(overrides={**changes, "steps": 1})

@@ -58,7 +58,7 @@ def calibrate_serving(
     errors: dict[str, Array] = {}
     for kind, names in (("source", sources), ("model", models)):
         refits, errors[kind] = cross_validate(
-            lambda _, inside, outside: _refit(o, locations, inside, outside, ratio, effects), names, left_out=_left_out
+            lambda _, inside, outside: _refit(o, locations, inside, outside, ratio, effects), names, left_out=left_out
         )
         without |= refits
         say(f"  by {kind} left out: " + _errors_in_words(o, kept, errors[kind]))
@@ -85,7 +85,7 @@ def calibrate_serving(
     }
 
 
-def _left_out(names: NDArray[np.str_], name: str) -> NDArray[np.bool_]:
+def left_out(names: NDArray[np.str_], name: str) -> NDArray[np.bool_]:
     """Entries of a source or model.
 
     Some runs of the closed-loop campaigns are rows of inference results as well, under their repository alone: those go

@@ -16,6 +16,7 @@ from chipwise.calibrate.tpu_shapes import design, swept
 from chipwise.catalog import load
 from chipwise.compiled.worker.process import worker_environment
 from chipwise.compiled.worker.versions import package_version
+from chipwise.io.install import install_line
 
 Say = Callable[[str], None]
 
@@ -35,7 +36,7 @@ def complete(path: Path, say: Say = print) -> None:
     if not todo:
         return
     if not package_version("libtpu"):
-        say(f"TPU compiler: {sum(todo.values())} products not swept (pip install 'chipwise[tpu-compiler]' sweeps them)")
+        say(f"TPU compiler: {sum(todo.values())} products not swept ({install_line('tpu-compiler')} sweeps them)")
         return
     for chip, count in todo.items():
         say(f"TPU compiler: {count} products for {chip}")

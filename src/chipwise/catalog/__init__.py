@@ -3,9 +3,10 @@
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure, scaled, with_figures
 from chipwise.catalog.designs import Design
 from chipwise.catalog.instances import Instance, instances
-from chipwise.catalog.load import Catalog, Network, load
+from chipwise.catalog.load import Catalog, Network, add_chip_files, drop_chip_files, load
 from chipwise.catalog.names import (
     Accelerators,
+    adapter_stack,
     default_stack,
     exact_chip,
     find_chip,
@@ -32,7 +33,10 @@ __all__ = [
     "Offer",
     "Slices",
     "Stack",
+    "adapter_stack",
+    "add_chip_files",
     "default_stack",
+    "drop_chip_files",
     "exact_chip",
     "find_chip",
     "find_stack",

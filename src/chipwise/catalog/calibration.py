@@ -29,6 +29,8 @@ COMPILED = ".compiled.json"  # kept apart: fitting it takes the vendors' compile
 SERVING = ".serving.json"
 TRAINING_REFITS = ".refits.json"  # refits are kept apart: only validation reads them
 SERVING_REFITS = ".serving.refits.json.gz"
+SERVING_WIDTHS = ".serving.widths.json"  # apart: they are learned again without a fit
+SERVING_ERRORS = ".serving.errors.json.gz"  # from which, and what they are without a source or a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class TrainingCalibration:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ServingCalibration:
     """Effects of labels on the coefficients of serving replicas, what published rows add near them, and intervals."""
 
@@ -107,17 +109,20 @@ class ServingCalibration:
     residuals: Mapping[str, Residuals] = field(default_factory=dict)  # metric -> what formulas still miss
     intervals: Mapping[str, Any] = field(default_factory=dict)  # quantiles of what remains
     without: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # source or model -> the refit without it
+    widths: Mapping[str, Any] = field(default_factory=dict)  # places that were seen, and intervals by distance
+    widths_without: Mapping[str, Any] = field(default_factory=dict)  # source or model -> the widths without it
+    errors: Mapping[str, Any] = field(default_factory=dict)  # by which widths were learned, as columns
 
     def leaving_out(self, name: str) -> ServingCalibration:
-        """Everything refitted without a source or model; this where it was not fitted to it."""
-        other = self.without.get(name)
+        """Everything refitted without a source or model; this where nothing was learned from it."""
+        other, widths = self.without.get(name), self.widths_without.get(name, self.widths)
         if other is None:
-            return self
+            return self if widths is self.widths else replace(self, widths=widths)
         residuals = {
             metric: replace(table, weights=np.asarray(other["weights"][metric], float))
             for metric, table in self.residuals.items()
         }
-        return replace(self, effects=other["effects"], residuals=residuals, intervals=other["intervals"])
+        return replace(self, effects=other["effects"], residuals=residuals, intervals=other["intervals"], widths=widths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +232,20 @@ def read_serving(folder: Path, refits: bool = False) -> ServingCalibration:
         )
         for metric, table in raw["residuals"].items()
     }
-    return ServingCalibration(raw["date"], raw["rows"], raw["effects"], residuals, raw["intervals"], more)
+    stem = newest.removesuffix(SERVING)
+    widths = _read(folder / (stem + SERVING_WIDTHS)) if (folder / (stem + SERVING_WIDTHS)).is_file() else {}
+    errors = _read(folder / (stem + SERVING_ERRORS)) if refits and widths else {}
+    return ServingCalibration(
+        date=raw["date"],
+        rows=raw["rows"],
+        effects=raw["effects"],
+        residuals=residuals,
+        intervals=raw["intervals"],
+        without=more,
+        widths=widths,
+        widths_without=errors.get("without", {}),
+        errors=errors.get("errors", {}),
+    )
 
 
 def _read(path: Path, schema: bool = True) -> Any:

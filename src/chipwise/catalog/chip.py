@@ -41,7 +41,7 @@ class Fabric:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Chip:
     """One accelerator chip as people buy it (a TPU7x or MI250X is one chip with two devices)."""
 
@@ -72,6 +72,11 @@ class Chip:
     design: str = ""  # chips of one design share calibration; its own id where it has no relative
     compute_capability: str = ""  # CUDA's ("9.0"); "" for chips that are not NVIDIA's
     device_kinds: tuple[str, ...] = ()  # what a runtime calls it where that says less than its names
+    like: str = ""  # of a chip of one's own: the chip whose figures it takes where its file has none
+    described_in: str = ""  # of a chip of one's own: its file
+
+    def __repr__(self) -> str:
+        return f"<Chip {self.id}>"
 
     def runs(self, dtype: str) -> bool:
         """Whether the chip computes in `dtype` at a rate of its own."""

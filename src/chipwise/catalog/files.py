@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import _lru_cache_wrapper, cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from chipwise.errors import BrokenFile
 
 FOLDER = "CHIPWISE_CATALOG"  # the variable that names another folder
+
+
+CHIPS = "CHIPWISE_CHIPS"  # the variable that names files of one's own chips
+_added: list[Path] = []
+_once: list[Callable[[], None]] = []
+Answer = TypeVar("Answer")
+
+
+def once(function: Callable[[], Answer]) -> _lru_cache_wrapper[Answer]:
+    """A function of the catalog that is called once, and again after a chip was added."""
+    cached = cache(function)
+    _once.append(cached.cache_clear)
+    return cached
+
+
+def chip_files() -> tuple[Path, ...]:
+    """The files of one's own chips: those that $CHIPWISE_CHIPS names, then those that were added."""
+    named = [Path(name).expanduser() for name in os.environ.get(CHIPS, "").split(os.pathsep) if name.strip()]
+    return tuple(dict.fromkeys(path.resolve() for path in (*named, *_added)))
+
+
+def take_chip_files(files: Iterable[Path]) -> tuple[Path, ...]:
+    """Read these files beside those that $CHIPWISE_CHIPS names; those that were read so far."""
+    before = tuple(_added)
+    _added[:] = dict.fromkeys(path.expanduser().resolve() for path in files)
+    forget()
+    return before
+
+
+def forget() -> None:
+    """Read the catalog again when it is next asked for."""
+    for clear in _once:
+        clear()
 
 
 # The readers are imported where they are used: a command that needs no chip should not pay for them.

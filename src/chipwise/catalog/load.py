@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure
 from chipwise.catalog.designs import Design, design_from_table
-from chipwise.catalog.files import rows, tables
+from chipwise.catalog.files import chip_files, once, rows, tables, take_chip_files
 from chipwise.catalog.offers import Commitment, Offer, commitment_from_row, offer_from_row
 from chipwise.catalog.slices import Slices, slices_from_table
 from chipwise.catalog.stacks import Stack, stack_from_table
+from chipwise.errors import BrokenFile, ChipwiseError, InputError, UnknownName
 
 CHIP_FIGURES = ("memory_bytes", "usable_bytes", "bandwidth", "onchip_bytes", "clock_hz", "tdp_w", "idle_w")
 FABRIC_RATES = ("scale_up", "link", "scale_out", "host_link")
@@ -99,9 +100,64 @@ def _networks() -> dict[str, Network]:
     return out
 
 
-@cache
+def _described(
+    chips: Mapping[str, Chip], slices: Mapping[str, Slices]
+) -> tuple[dict[str, Chip], dict[str, Slices], tuple[Offer, ...]]:
+    """Chips of one's own, their slices and their prices."""
+    own: dict[str, Chip] = {}
+    shapes: dict[str, Slices] = {}
+    offers: list[Offer] = []
+    for path in chip_files():
+        try:
+            chip, offer = _own_chip(path, {**chips, **own})
+        except BrokenFile:  # names the file
+            raise
+        except InputError as error:
+            raise error.under(f"{path.name} {error.field}") from None
+        own[chip.id] = chip
+        family = slices.get(chip.like) or shapes.get(chip.like)
+        if family is not None:
+            shapes[chip.id] = replace(family, chip_id=chip.id, gke=None)
+        offers += [offer] if offer else []
+    return own, shapes, tuple(offers)
+
+
+def _own_chip(path: Path, chips: Mapping[str, Chip]) -> tuple[Chip, Offer | None]:
+    from chipwise.catalog.chip_file import chip_like, own_offer, read_chip_file
+
+    described = read_chip_file(path)
+    if described.id in {name for chip in chips.values() for name in (chip.id, *chip.aliases)}:
+        raise InputError("name", described.id, "a name that no other chip has")
+    if described.like not in chips:
+        raise UnknownName("like", described.like, chips)
+    return chip_like(described, chips[described.like]), own_offer(described)
+
+
+def add_chip_files(files: Iterable[str | Path]) -> None:
+    """Add chips of one's own to the catalog of this process; a file that was added before is read again.
+
+    A file that can't be used leaves the catalog as it was.
+    """
+    paths = [Path(file) for file in files]
+    if not paths:
+        return
+    before = take_chip_files(())
+    take_chip_files((*before, *paths))
+    try:
+        load()
+    except ChipwiseError:
+        take_chip_files(before)
+        raise
+
+
+def drop_chip_files() -> None:
+    """The catalog without the chips that were added to this process."""
+    take_chip_files(())
+
+
+@once
 def load() -> Catalog:
-    """The catalog shipped with this version, read once.
+    """The catalog shipped with this version, and over it the chips of one's own; read once.
 
     >>> load().chips["h100"].peak["bf16"]
     989400000000000.0
@@ -111,12 +167,15 @@ def load() -> Catalog:
         figures[chip_id].update(fabric)
     entries = tables("chips.toml", "chip")
     chips = {entry["id"]: _chip(entry, figures[entry["id"]]) for entry in entries}
+    slices = {e["chip"]: slices_from_table(e) for e in tables("slices.toml", "slice")}
+    own, shapes, prices = _described(chips, slices)
+    match = {e["id"]: tuple(tuple(words) for words in e["match"]) for e in entries}
     return Catalog(
-        chips=MappingProxyType(chips),
-        match=MappingProxyType({e["id"]: tuple(tuple(words) for words in e["match"]) for e in entries}),
+        chips=MappingProxyType({**chips, **own}),
+        match=MappingProxyType({**match, **dict.fromkeys(own, ())}),
         stacks=MappingProxyType({e["id"]: stack_from_table(e) for e in tables("stacks.toml", "stack")}),
-        slices=MappingProxyType({e["chip"]: slices_from_table(e) for e in tables("slices.toml", "slice")}),
-        offers=tuple(offer_from_row(row) for row in rows("offers.csv")),
+        slices=MappingProxyType({**slices, **shapes}),
+        offers=(*prices, *(offer_from_row(row) for row in rows("offers.csv"))),
         commitments=tuple(commitment_from_row(row) for row in rows("commitments.csv")),
         networks=MappingProxyType(_networks()),
         designs=MappingProxyType({e["id"]: design_from_table(e) for e in tables("designs.toml", "design")}),

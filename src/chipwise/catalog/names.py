@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.files import once
 from chipwise.catalog.load import load
 from chipwise.catalog.slices import Slices
 from chipwise.catalog.stacks import Stack, runs_on
@@ -26,7 +26,7 @@ _NOISE = frozenset({"nvidia", "tesla", "amd", "instinct", "intel", "google", "aw
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Accelerators:
     """So many chips of one kind. TPUs have a slice `shape`, and `slices` of them in a multislice job."""
 
@@ -34,6 +34,10 @@ class Accelerators:
     count: int  # all chips, over all slices
     shape: tuple[int, ...] = ()  # one slice; () for chips without a torus
     slices: int = 1
+    assumed: bool = field(default=False, compare=False)  # nobody named the count
+
+    def __repr__(self) -> str:
+        return f"<Accelerators {self}>"
 
     def __str__(self) -> str:
         """The shortest text that parses back to this."""
@@ -41,6 +45,14 @@ class Accelerators:
             return f"{self.chip.id}:{self.count}"
         many = f"{self.slices}*" if self.slices > 1 else ""
         return f"{self.chip.id}:{many}{_show(self.shape)}"
+
+    def in_words(self) -> str:
+        """The same, and that one chip was assumed where it was.
+
+        >>> parse("h100:8").in_words(), parse("h100").in_words()
+        ('h100:8', 'h100:1 (one chip: no count was named)')
+        """
+        return f"{self} (one chip: no count was named)" if self.assumed else str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -78,9 +90,8 @@ def parse(text: str) -> Accelerators:
     spec = spec.strip()
     if colon and not spec:
         raise InputError(FIELD, text, f"{COUNT} after the colon")
-    if chip.id in load().slices:
-        return _tpu(text, chip, spec, groups)
-    return _plain(text, chip, spec, groups)
+    acc = (_tpu if chip.id in load().slices else _plain)(text, chip, spec, groups)
+    return acc if spec or groups > 1 else replace(acc, assumed=True)
 
 
 def find_chip(text: str) -> Chip:
@@ -148,6 +159,19 @@ def default_stack(chip: Chip, work: str = "train") -> Stack:
     raise InputError("work", work, "train or serve")
 
 
+def adapter_stack(chip: Chip) -> Stack:
+    """The stack assumed for a chip when none is named and adapters are trained: one that people train them with.
+
+    >>> [adapter_stack(find_chip(name)).id for name in ("v5e", "h100", "gaudi3")]
+    ['maxtext', 'fsdp', 'optimum-habana']
+    """
+    use = f"train:{chip.family}"
+    for stack in load().stacks.values():
+        if use in stack.adapters_for and runs_on(stack, chip):
+            return stack
+    return default_stack(chip, "train")
+
+
 def plain_stack(chip: Chip, work: str = "train") -> Stack:
     """The stack assumed for a chip when none is named and the model is no language model.
 
@@ -170,7 +194,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z0-9]+", low))
 
 
-@cache
+@once
 def _index() -> dict[str, str]:
     """Every exact spelling (squashed) to its chip id."""
     index: dict[str, str] = {}

@@ -11,7 +11,7 @@ DOUBTFUL = "low confidence"  # offers so noted count for nothing
 ANY = "any"  # the instance of a price for every size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Offer:
     """One line of a price list. Prices are US dollars per chip-hour; `date` is the age of the price."""
 
@@ -28,6 +28,9 @@ class Offer:
     own: bool = False  # a company's own price, not a list price
     joined: Joined = "unknown"  # whether a fast fabric joins several of these instances
     spot_date: str = ""  # the age of the spot price where it is another
+
+    def __repr__(self) -> str:
+        return f"<Offer {self.chip_id}:{self.chips:g} {self.cloud} {self.region} {self.instance}>"
 
     @property
     def doubtful(self) -> bool:

@@ -20,6 +20,8 @@ class Parallelism:
     axes: frozenset[str] = frozenset(AXES)
     zero: tuple[int, ...] = (0, 1, 2, 3)  # ZeRO stages
     zero_pp: int = 3  # the highest of them beside pipeline stages
+    recompute: tuple[str, ...] = ()  # ways to recompute activations; (): any
+    uneven: bool = True  # pipeline stages may have different numbers of layers
     source: str = ""
     date: str = ""
 
@@ -30,6 +32,14 @@ class Parallelism:
         (0, 1)
         """
         return tuple(stage for stage in self.zero if pp == 1 or stage <= self.zero_pp)
+
+    def recomputes(self, ways: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the ways to recompute activations that it has.
+
+        >>> Parallelism(recompute=("none", "full")).recomputes(("none", "selective", "full"))
+        ('none', 'full')
+        """
+        return tuple(way for way in ways if not self.recompute or way in self.recompute)
 
     def in_words(self) -> str:
         """What it has, as people write it.
@@ -45,7 +55,7 @@ class Parallelism:
 EVERY_AXIS = Parallelism()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stack:
     """A software stack: what it is, where it runs, and how people write its name."""
 
@@ -66,10 +76,14 @@ class Stack:
     vendors: tuple[str, ...] = ()  # whose chips it runs on; empty: those of any
     score_bytes: float = 0.0  # held for each score of the loss; 0: as computed, and once in fp32
     plain_for: tuple[str, ...] = ()  # "train:gpu": assumed for models that are no language models
+    adapters_for: tuple[str, ...] = ()  # "train:gpu": assumed where adapters (LoRA) of language models are trained
     bench: str = ""  # the framework of `bench` that runs a step as this stack does; "": none
     releases: CitedTable = NOTHING  # by the beginning of a version, when it came out, in years
     serving: ServingDefaults | None = None  # where it serves
     parallel: Parallelism = EVERY_AXIS  # where it trains
+
+    def __repr__(self) -> str:
+        return f"<Stack {self.id}>"
 
 
 def runs_on(stack: Stack, chip: Chip) -> bool:
@@ -86,7 +100,13 @@ def where(stack: Stack) -> str:
 def parallelism(table: Mapping[str, Any]) -> Parallelism:
     """A `Parallelism` from [stack.parallel] of stacks.toml."""
     return Parallelism(
-        frozenset(table["axes"]), tuple(table["zero"]), table.get("zero_pp", 3), table["source"], table["date"]
+        axes=frozenset(table["axes"]),
+        zero=tuple(table["zero"]),
+        zero_pp=table.get("zero_pp", 3),
+        recompute=tuple(table.get("recompute", ())),
+        uneven=table.get("uneven", True),
+        source=table["source"],
+        date=table["date"],
     )
 
 
@@ -110,6 +130,7 @@ def stack_from_table(table: Mapping[str, Any]) -> Stack:
         vendors=tuple(table.get("vendors", ())),
         score_bytes=float(table.get("score_bytes", 0)),
         plain_for=tuple(table.get("plain_for", ())),
+        adapters_for=tuple(table.get("adapters_for", ())),
         bench=table.get("bench", ""),
         releases=cited_table(table.get("releases")),
         serving=serving_defaults(table["serving"]) if "serving" in table else None,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from functools import wraps
 from typing import Any
 
 from chipwise.errors import NOTHING, InputError
+
+SPELLING = 0.75  # share of letters alike from which a flag is a slip of the pen: --samles is 0.92, --images 0.6
+MOST = 3  # flags in a hint
 
 
 def name_flags(command: Any) -> Any:
@@ -48,3 +53,29 @@ def _spoken(parameter: Any) -> str:
     if parameter.param_type_name == "option":
         return str(max(parameter.opts, key=len))
     return str(parameter.metavar or parameter.name).strip("[].")
+
+
+def options_that_mean(name: str, command: Any) -> tuple[str, ...]:
+    """Flags of a command that an unknown one may stand for: one of its spelling, or one whose help has its word.
+
+    ``--images`` is no ``--max-age``, however alike the letters: ``--samples`` are "Images of the run".
+    """
+    word = _stem(name.lstrip("-").lower())
+    ranked = []
+    for parameter in command.params:
+        if parameter.param_type_name != "option" or getattr(parameter, "hidden", False):
+            continue
+        flag = _spoken(parameter)
+        own = flag.lstrip("-")
+        part = word in map(_stem, own.split("-"))  # --tokens is a part of --batch-tokens
+        alike = SPELLING if part else SequenceMatcher(None, word, _stem(own)).ratio()
+        words = [_stem(each) for each in re.findall(r"[a-z]+", (parameter.help or "").lower())]
+        if alike >= SPELLING:
+            ranked.append((0.0, -alike, flag))
+        elif word in words:
+            ranked.append((1.0, float(words.index(word)), flag))
+    return tuple(flag for *_, flag in sorted(ranked)[:MOST])
+
+
+def _stem(word: str) -> str:
+    return word.removesuffix("s")

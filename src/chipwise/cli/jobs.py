@@ -38,6 +38,12 @@ Examples:
   chipwise jobs explain 1
   chipwise jobs explain 1 -o json
 """
+LOGS_EXAMPLES = """\b
+Examples:
+  chipwise jobs logs 1
+  chipwise jobs logs 1 -f
+  chipwise jobs logs 1 --attempt 1 --tail 20
+"""
 CHANGE_EXAMPLES = """\b
 Examples:
   chipwise jobs cancel 1
@@ -166,6 +172,42 @@ def explain(job: Id, ledger: LedgerOpt = "", output: TableJson = "table", out: O
     from chipwise.route.explain_job import explain_job
 
     present.show(explain_job(ledger, job), output, out)
+
+
+@app.command("logs", epilog=LOGS_EXAMPLES)
+def logs(
+    job: Id,
+    ledger: LedgerOpt = "",
+    attempt: Annotated[int | None, option("--attempt", "N", "Of this attempt; default: the newest.", min=1)] = None,
+    tail: Annotated[int | None, option("--tail", "N", "The last so many lines.", min=1)] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for more, attempt after attempt, until the job is over.")
+    ] = False,
+    output: Annotated[str, output_format("text or json.", "text", "json")] = "text",
+    out: OutFile = None,
+) -> None:
+    """What a job printed. Colors are dropped, and whatever a terminal might obey is written as escapes.
+
+    Output is read where the backend keeps it, as far as this machine sees the folder; a service (--ledger unix:///PATH)
+    reads it for you.
+    """
+    from chipwise.errors import InputError
+    from chipwise.present import output as present
+    from chipwise.route.job_log import MOST_LINES, job_log, log_lines
+
+    if output == "json" or out is not None:
+        if follow:
+            raise InputError("--follow", "-o json" if output == "json" else "--out", "text on the terminal")
+        log = job_log(ledger, job, attempt, MOST_LINES if tail is None else tail)
+        if output == "json":
+            present.show(log, output, out)
+        else:
+            present.write("\n".join(log.lines) + "\n", out)
+        return
+    for line in log_lines(
+        ledger, job, attempt, tail, follow, lambda words: typer.echo(f"jobs logs: {words}", err=True)
+    ):
+        present.write(line + "\n", None)
 
 
 @app.command("cancel", epilog=CHANGE_EXAMPLES)

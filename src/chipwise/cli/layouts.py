@@ -6,7 +6,16 @@ from typing import Annotated
 
 from chipwise.cli.completion import complete_chips
 from chipwise.cli.declare import option
-from chipwise.cli.options import NO_FLAGS, Flags, HeadroomOpt, OutFile, TableJsonCsv, WorkloadArg, with_workload_flags
+from chipwise.cli.options import (
+    NO_FLAGS,
+    ChipFileOpt,
+    Flags,
+    HeadroomOpt,
+    OutFile,
+    TableJsonCsv,
+    WorkloadArg,
+    with_workload_flags,
+)
 from chipwise.verbs import defaults
 
 EXAMPLES = """\b
@@ -23,6 +32,7 @@ def layouts(
     on: Annotated[str, option("--on", "CHIPS", "Chips and how many: h100:512, v5e:8x8, v5p-128.", complete_chips)],
     top: Annotated[int, option("--top", "N", "Layouts to show.", min=1, max=1000)] = defaults.LAYOUTS,
     headroom: HeadroomOpt = None,
+    chip_file: ChipFileOpt = None,
     flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -32,7 +42,9 @@ def layouts(
     Shows the best layouts, the Pareto front of time against memory, and why others were refused.
     """
     from chipwise import api
+    from chipwise.catalog import add_chip_files
     from chipwise.present.output import show
     from chipwise.workload.read import read_workload
 
+    add_chip_files(chip_file or ())
     show(api.layouts(read_workload(workload, flags), on, top=top, headroom=headroom), output, out)

@@ -94,6 +94,11 @@ def run(arguments: list[str]) -> int:
         _mute()
         return _fail(f"output: {error.strerror or error}", BAD_INPUT)
     except Exception as error:
+        context = getattr(error, "ctx", None)
+        if hasattr(error, "possibilities") and context is not None and hasattr(error, "option_name"):
+            from chipwise.cli.flags import options_that_mean
+
+            error.possibilities = list(options_that_mean(error.option_name, context.command))
         usage: Callable[[], str] | None = getattr(error, "format_message", None)
         if usage is not None:  # typer's own errors, whichever version of click it is built on
             return _fail(f"{usage().rstrip('.')}; see `{_path(error)} --help`", BAD_INPUT)

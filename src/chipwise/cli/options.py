@@ -22,7 +22,14 @@ from chipwise.cli.completion import (
     one_of,
 )
 from chipwise.cli.declare import Complete, argument, option, output_format
-from chipwise.workload.model import KV_PRECISIONS, OPTIMIZER_STATES, PRECISIONS, RECOMPUTE, SERVE_PRECISIONS
+from chipwise.workload.model import (
+    KV_PRECISIONS,
+    OPTIMIZER_STATES,
+    PRECISIONS,
+    RECOMPUTE,
+    SERVE_PRECISIONS,
+    STATE_PRECISIONS,
+)
 
 WorkloadArg = Annotated[
     str,
@@ -50,6 +57,14 @@ PriceOpt = Annotated[
     list[str] | None,
     option(
         "--price", "CHIP=USD", "A chip-hour on demand, in place of its offers: v7x=12.0; repeatable.", complete_chips
+    ),
+]
+ChipFileOpt = Annotated[
+    list[str] | None,
+    option(
+        "--chip",
+        "FILE",
+        "A chip of your own: YAML or TOML with its name, the chip it is like and what differs; repeatable.",
     ),
 ]
 CloudOpt = Annotated[str | None, option("--cloud", "LIST", "Offers of these clouds alone: gcp,aws.", complete_clouds)]
@@ -158,6 +173,7 @@ PRICE_FLAGS: Mapping[str, Any] = {
     "price": PriceOpt,
     "prices": PricesOpt,
     "fx": FxOpt,
+    "chip_file": ChipFileOpt,
 }
 
 
@@ -178,12 +194,14 @@ STACK = Flag("NAME", "Software stack, such as megatron or vllm.", complete_stack
 WORKLOAD_FLAGS = {
     "model": MODEL,
     "batch": Flag("N", "Global batch: sequences or images per step."),
-    "sequence": Flag("N", "Tokens per sequence."),
+    "batch_tokens": Flag("N", "The same in tokens per step, such as 4M."),
+    "sequence": Flag("N", "Tokens per sequence, such as 4096 or 8k (8,192)."),
     "precision": _choice("One of", PRECISIONS),
     "tokens": Flag("N", "Tokens of the run, such as 15T."),
     "steps": Flag("N", "Steps of the run."),
     "samples": Flag("N", "Images of the run (or sequences), such as 115M."),
     "optimizer": _choice("One of", tuple(OPTIMIZER_STATES)),
+    "state_precision": _choice("Of master weights and optimizer moments: one of", STATE_PRECISIONS),
     "recompute": _choice("One of", RECOMPUTE),
     "lora": Flag("RANK", "Train adapters of that rank; the base weights are frozen."),
     "stack": STACK,

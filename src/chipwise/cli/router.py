@@ -11,6 +11,7 @@ import typer
 from chipwise.cli.completion import complete_policies, complete_yaml
 from chipwise.cli.declare import group, option
 from chipwise.cli.options import OutFile, TableJson
+from chipwise.route.names import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  chipwise router run --pools examples/pools/local.yaml --policy cheapest --until-idle
+  chipwise router run --pools examples/pools/local.yaml --until-idle
   chipwise router status
 """
 RUN_EXAMPLES = """\b
 Examples:
-  chipwise router run --pools examples/pools/local.yaml --policy cheapest --until-idle
-  chipwise router run --pools pools.yaml --policy cheapest-within-deadline --metrics 127.0.0.1:9464
+  chipwise router run --pools examples/pools/local.yaml --until-idle
+  chipwise router run --pools pools.yaml --policy cheapest --metrics 127.0.0.1:9464
   chipwise router run --pools pools.yaml --ledger postgresql://router@db/chipwise --policy max-min-fair
 """
 STATUS_EXAMPLES = """\b
@@ -68,14 +69,8 @@ PoolsOpt = Annotated[Path | None, POOLS]
 def run(
     pools: PoolsFile,
     policy: Annotated[
-        str,
-        option(
-            "--policy",
-            "NAME",
-            "How pools are chosen, such as cheapest-within-deadline, or one of your own.",
-            complete_policies,
-        ),
-    ],
+        str, option("--policy", "NAME", "How pools are chosen: a policy's name, or one of your own.", complete_policies)
+    ] = DEFAULT_POLICY,
     ledger: LedgerOpt = "",
     interval: Annotated[str, option("--interval", "TIME", "Between two scheduling passes.")] = "2s",
     lease: Annotated[str, option("--lease", "TIME", "Lease timeout before another router takes over.")] = "30s",

@@ -9,6 +9,7 @@ from chipwise.cli.completion import complete_chips, one_of
 from chipwise.cli.declare import group, option
 from chipwise.cli.options import (
     NO_FLAGS,
+    ChipFileOpt,
     Flags,
     LaunchForOpt,
     LaunchOpt,
@@ -98,6 +99,7 @@ def simulate(
         ),
     ] = None,
     seed: SeedOpt = 0,
+    chip_file: ChipFileOpt = None,
     plot: Annotated[Path | None, option("--plot", "FILE", "Draw latency against load, as .svg or .png.")] = None,
     flags: Flags = NO_FLAGS,
     output: TableJson = "table",
@@ -109,6 +111,7 @@ def simulate(
     is met, use of KV cache and compute, power, and the stack's own flags.
     """
     from chipwise import api
+    from chipwise.catalog import add_chip_files
     from chipwise.knowledge import Knowledge
     from chipwise.present import plots
     from chipwise.present.output import show
@@ -117,6 +120,7 @@ def simulate(
 
     if plot is not None:
         plots.ready(plot)
+    add_chip_files(chip_file or ())
     work = read_serving(workload, flags)
     with progress("trying") as shown:
         simulation = api.serve(
@@ -151,6 +155,7 @@ def capacity(
     dp: DpOpt = None,
     ep: EpOpt = None,
     seed: SeedOpt = 0,
+    chip_file: ChipFileOpt = None,
     launch: LaunchOpt = None,
     launch_for: LaunchForOpt = None,
     flags: Flags = NO_FLAGS,
@@ -163,6 +168,7 @@ def capacity(
     against the output of a chip. The rate of the workload is not the load tried; it says how many chips it takes.
     """
     from chipwise import api
+    from chipwise.catalog import add_chip_files
     from chipwise.knowledge import Knowledge
     from chipwise.launch.launch import check_launch_file
     from chipwise.present.output import show
@@ -170,6 +176,7 @@ def capacity(
     from chipwise.workload.read import read_serving
 
     check_launch_file(launch, launch_for)
+    add_chip_files(chip_file or ())
     work = read_serving(workload, flags)
     with progress("trying") as shown:
         largest = api.capacity(work, on, tp=tp, pp=pp, dp=dp, ep=ep, knowledge=Knowledge(seed=seed), progress=shown)

@@ -43,6 +43,7 @@ PANELS: dict[str, dict[str, str]] = {
         "simulate": "Try policies on a trace before they are trusted with jobs.",
     },
     "Trust": {
+        "observe": "Read what really happened, and hold it against what was predicted.",
         "validate": "Score predictions against published results.",
         "calibrate": "Let measurements correct the predictions.",
     },

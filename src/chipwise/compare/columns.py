@@ -261,6 +261,24 @@ def _per_unit(text: str) -> Callable[[Any], str]:
     return lambda c: text.format(c.workload.unit, c.workload.unit.removesuffix("s"))
 
 
+def _paid_by(c: ServingComparison) -> str:
+    """What a million is counted of: of an offline job that writes, the tokens of its answers alone."""
+    job = c.comparer.demand.kind == "job" and c.workload.unit == "tokens"
+    return "$/M tokens out" if job else f"$/M {c.workload.unit}"
+
+
+def _usd(estimate: Estimate | None, quote: Quote | None) -> str:
+    return (
+        "-" if estimate is None or quote is None else format_money(estimate.value) + ("*" if quote.price.stale else "")
+    )
+
+
+JOB_COSTS: list[Column[ServingRow]] = [
+    Column("", None, "$/job", lambda r: _usd(r.job_usd(r.ondemand), r.ondemand)),
+    Column("", None, "$/M tokens in+out", lambda r: _usd(r.per_million_processed(r.ondemand), r.ondemand), drop=1),
+]
+
+
 SERVING: list[Column[ServingRow]] = [
     _chips(),
     Column(
@@ -341,16 +359,28 @@ SERVING: list[Column[ServingRow]] = [
     Column(
         "ondemand_usd_per_million_units",
         lambda r: r.per_million(r.ondemand),
-        _per_unit("$/M {}"),
+        _paid_by,
         lambda r: _million(r, r.ondemand),
         help="estimate for a million output tokens or answers",
+        unit="USD",
+    ),
+    Column(
+        "job_usd",
+        lambda r: r.job_usd(r.ondemand),
+        help="estimate of all that an offline job costs; null without a number of requests",
+        unit="USD",
+    ),
+    Column(
+        "ondemand_usd_per_million_tokens_processed",
+        lambda r: r.per_million_processed(r.ondemand),
+        help="estimate of an offline job over a million of its tokens, of prompts and answers alike; else null",
         unit="USD",
     ),
     _spot("spot $/h"),
     Column(
         "spot_usd_per_million_units",
         lambda r: r.per_million(r.spot),
-        _per_unit("spot $/M {}"),
+        lambda c: f"spot {_paid_by(c)}",
         lambda r: _million(r, r.spot),
         drop=1,
         help="the same on spot",
@@ -379,7 +409,11 @@ def serving_columns(c: ServingComparison) -> list[Column[ServingRow]]:
     at = next(i for i, column in enumerate(SERVING) if column.header == "replicas") + 1
     if any(row.precision != c.workload.serve.precision for row in c.rows):
         latencies.insert(0, Column("", None, "precision", lambda r: r.precision, words=True))
-    return [*SERVING[:at], *latencies, *SERVING[at:]]
+    columns = [*SERVING[:at], *latencies, *SERVING[at:]]
+    if c.comparer.demand.kind == "job" and c.workload.unit == "tokens":
+        paid = next(i for i, column in enumerate(columns) if column.key == "ondemand_usd_per_million_units")
+        columns[paid:paid] = JOB_COSTS
+    return columns
 
 
 FLIPS: list[Column[Flip]] = [

@@ -58,6 +58,7 @@ class Refused:
     kind: str  # "memory", "precision", "layout", "stack", "slo", "deadline" or "budget"
     reason: str
     unlock: str
+    holds: str = ""  # of one for lack of memory: the smallest count of the chip that has enough
 
     @property
     def name(self) -> str:

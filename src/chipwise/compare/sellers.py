@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from chipwise.compare.decision import R, Row, pick_of
-from chipwise.compare.serving.fleet import rent
 from chipwise.compare.serving.row import ServingRow
 from chipwise.knowledge import Knowledge
-from chipwise.prices.fit import fitting, paid_chips, usd_per_chip_hour
+from chipwise.prices.fit import rentals
 from chipwise.units import format_money
 
 NAMED = 3  # sellers that a sentence names
@@ -24,6 +23,7 @@ class Sellers:
 
     chips: int
     hourly: tuple[tuple[str, float], ...]
+    fresh_usd_per_hour: float | None = None  # of the cheapest whose price is not stale
 
     @property
     def usd_per_chip_hour(self) -> tuple[float, ...]:
@@ -51,32 +51,28 @@ def sellers_of(row: Row, knowledge: Knowledge) -> Sellers | None:
     acc, book = row.accelerators, knowledge.prices
     if row.ondemand is None:
         return None
-    replicas = isinstance(row, ServingRow) and not acc.shape
-    together = row.split.chips if isinstance(row, ServingRow) and replicas else acc.count
-    offers, _ = fitting(acc.chip, together, False, book, acc.count // acc.slices)
+    together, pieces = acc.count // acc.slices, acc.slices
+    if isinstance(row, ServingRow) and not acc.shape:
+        together, pieces = row.split.chips, row.fleet.replicas
     least: dict[str, float] = {}
-    for cloud in dict.fromkeys(offer.cloud for offer in offers):
-        mine = tuple(offer for offer in offers if offer.cloud == cloud)
-        if isinstance(row, ServingRow) and replicas:
-            fleet = rent(acc.chip, together, row.fleet.replicas, False, knowledge.today, replace(book, offers=mine))
-            usd = fleet.usd_per_hour
-        else:
-            usd = min(paid_chips(acc.chip, acc.count, o.chips) * usd_per_chip_hour(o, False) for o in mine)
-        if usd is not None:
-            least[cloud] = usd
-    return Sellers(acc.count, tuple(sorted(least.items(), key=lambda pair: (pair[1], pair[0])))) if least else None
+    every = rentals(acc.chip, together, pieces, False, knowledge.today, book)
+    for rental in every:  # cheapest first
+        least.setdefault(rental.price.offer.cloud, rental.usd_per_hour)
+    fresh = next((rental.usd_per_hour for rental in every if not rental.price.stale), None)
+    hourly = tuple(sorted(least.items(), key=lambda pair: (pair[1], pair[0])))
+    return Sellers(acc.count, hourly, fresh) if least else None
 
 
-def at_median(row: R, sellers: Sellers) -> R:
-    """The row at the median price of its sellers."""
+def at_price(row: R, sellers: Sellers, usd_per_chip_hour: float) -> R:
+    """The row at another price of its sellers than the cheapest."""
     assert row.ondemand is not None
     cheapest = sellers.usd_per_chip_hour[0]
-    priced: R = row.priced(row.ondemand.price.usd_per_chip_hour * sellers.median / cheapest)
+    priced: R = row.priced(row.ondemand.price.usd_per_chip_hour * usd_per_chip_hour / cheapest)
     return priced
 
 
 def sellers_in_words(rows: Sequence[R], pick: R, knowledge: Knowledge, objective: str) -> str:
-    """Who sells the pick at which prices; on cost also the pick at the median price of every chip."""
+    """Who sells the pick at which prices; on cost also the pick without stale prices, and at median prices."""
     mine = sellers_of(pick, knowledge)
     if mine is None or pick.ondemand is None:
         return ""
@@ -87,21 +83,33 @@ def sellers_in_words(rows: Sequence[R], pick: R, knowledge: Knowledge, objective
         text += f" Of its price: {pick.ondemand.price.caveat}."
     if objective != "cost":
         return text
-    moved = [at_median(row, sellers) if (sellers := sellers_of(row, knowledge)) is not None else row for row in rows]
+    sold = [(row, sellers_of(row, knowledge)) for row in rows]
+    if pick.ondemand.price.stale and mine.fresh_usd_per_hour is not None:
+        text += _otherwise([at_fresh(row, sellers) for row, sellers in sold], pick, "Without stale prices")
+    medians = [row if sellers is None else at_price(row, sellers, sellers.median) for row, sellers in sold]
+    return text + _otherwise(medians, pick, "At the median price of every chip")
+
+
+def at_fresh(row: R, sellers: Sellers | None) -> R:
+    """The row at the cheapest price that is not stale; as it is where there is none."""
+    if sellers is None or sellers.fresh_usd_per_hour is None:
+        return row
+    return at_price(row, sellers, sellers.fresh_usd_per_hour / sellers.chips)
+
+
+def _otherwise(moved: Sequence[R], pick: R, prices: str) -> str:
+    """The pick at other prices, and what the pick costs then."""
     now = pick_of(moved, "cost")
     if now is None or now.ondemand is None:
-        return text
+        return ""
     if now.accelerators == pick.accelerators:
-        return f"{text} At the median price of every chip it still wins, at {format_money(now.ondemand.usd.value)}."
+        return f" {prices} it still wins, at {format_money(now.ondemand.usd.value)}."
     own = next(row for row in moved if row.accelerators == pick.accelerators)
     assert own.ondemand is not None
     if own.ondemand.usd.value <= now.ondemand.usd.value * (1 + EVEN):
-        return f"{text} At the median price of every chip {now.accelerators} costs the same."
+        return f" {prices} {now.accelerators} costs the same."
     theirs, ours = format_money(now.ondemand.usd.value), format_money(own.ondemand.usd.value)
-    return (
-        f"{text} At the median price of every chip {now.accelerators} wins at {theirs}, where "
-        f"{pick.accelerators} costs {ours}."
-    )
+    return f" {prices} {now.accelerators} wins at {theirs}, where {pick.accelerators} costs {ours}."
 
 
 def _range(name: str, sellers: Sellers, whole: str) -> str:

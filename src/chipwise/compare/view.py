@@ -9,6 +9,7 @@ from chipwise.compare import columns as declared
 from chipwise.compare.comparison import AnyComparison, AnyRow, Comparison, ServingComparison, TrainingComparison
 from chipwise.compare.decision import DecisionSummary, Refused
 from chipwise.compare.launched import launchable
+from chipwise.compare.terms import DEFAULT_CHIPS
 from chipwise.launch.launch import section_of
 from chipwise.present.blocks import Block, Table, Text, section
 from chipwise.present.columns import Column, flat, padded, table
@@ -152,7 +153,9 @@ def training_head(c: TrainingComparison) -> str:
         else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}"
     )
     kind = f"{t.precision}, LoRA of rank {t.lora_rank}" if t.lora_rank else t.precision
-    return f"{run}, global batch {t.global_batch:,}, {kind}"
+    assumed = any(row.accelerators.assumed for row in c.rows)
+    counts = f", on {DEFAULT_CHIPS} chips of a kind: no count was named" if assumed else ""
+    return f"{run}, global batch {t.global_batch:,}, {kind}{counts}"
 
 
 def serving_head(c: ServingComparison) -> str:

@@ -9,11 +9,8 @@ from math import inf
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, Commitment, Offer, instances
+from chipwise.catalog import Chip, Commitment
 from chipwise.catalog.economics import Assumption, Cited, Economics, Site, region_site
-from chipwise.catalog.instances import squashed
-from chipwise.catalog.joined import joined
-from chipwise.compare.serving.fleet import rent as fleet_of
 from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.training.row import TrainingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
@@ -39,9 +36,9 @@ from chipwise.cost.statement import (
 )
 from chipwise.errors import Refusal
 from chipwise.knowledge import Knowledge
-from chipwise.prices import Price, PriceBook, age_in_days, price_of, why_no_price
-from chipwise.prices.commitments import commitments_that_count
-from chipwise.prices.fit import ALONE, fitting, paid_chips
+from chipwise.prices import Price, PriceBook, Quote, age_in_days, cheapest, why_no_price
+from chipwise.prices.commitments import commitments_that_count, instance_chips, may_be_joined
+from chipwise.prices.fit import fitting, paid_chips, priced_offer
 from chipwise.units import HOUR, format_seconds
 
 YEARS = {ONE_YEAR: 1, THREE_YEARS: 3}
@@ -146,13 +143,16 @@ def _deal(pricing: str, row: TrainingRow | ServingRow, case: Case, assumptions: 
         if not commitments.counted:
             others = f" (left out: {'; '.join(commitments.left_out)})" if commitments.left_out else ""
             raise Refusal(f"no commitment of {pricing} for {chip.id} in {known.prices.origin}{others}")
-        sources = [committed(c, known.today, known.prices) for c in commitments.counted]
-        joinable = [said for said in sources if _can_hold(said, case.replica_chips)]
+        joinable = [
+            committed(c, known.today, known.prices)
+            for c in commitments.counted
+            if may_be_joined(c) or case.replica_chips <= instance_chips(c, known.prices)
+        ]
         if not joinable:
             raise Refusal(f"every commitment of {pricing} for {chip.id} is for instances that no fast fabric joins")
         source, many = min(
-            ((said, paid_chips(chip, chips, said.chips)) for said in joinable),
-            key=lambda each: (not each[0].own and each[0].note.startswith(ALONE), each[0].usd_per_chip_hour * each[1]),
+            ((source, paid_chips(chip, chips, source.chips)) for source in joinable),
+            key=lambda pair: pair[0].usd_per_chip_hour * pair[1],
         )
         return Deal(
             pricing,
@@ -161,69 +161,21 @@ def _deal(pricing: str, row: TrainingRow | ServingRow, case: Case, assumptions: 
             _instances(row, many, chip.fabric.host_chips),
             region_site(source.cloud, source.region),
         )
-    price, many = _price(pricing, row, assumptions)
-    if price is None:
-        raise Refusal(why_no_price(chip, chips, pricing == SPOT, assumptions.knowledge.prices))
-    o = price.offer
-    return Deal(pricing, rented(price), many, _instances(row, many, o.chips), region_site(o.cloud, o.region))
+    quote = _quote(pricing == SPOT, row, case, assumptions.knowledge)
+    o = quote.price.offer
+    where = region_site(o.cloud, o.region)
+    return Deal(pricing, rented(quote.price), quote.chips, _instances(row, quote.chips, o.chips), where)
 
 
-def _price(pricing: str, row: TrainingRow | ServingRow, assumptions: CostAssumptions) -> tuple[Price | None, int]:
-    """The price of a chip-hour, and how many chips are rented for it."""
-    if isinstance(row, TrainingRow):
-        return _of_instances(pricing, row.accelerators, assumptions)
-    if not row.accelerators.shape:
-        return _of_replicas(pricing, row, assumptions)
-    quote = row.spot if pricing == SPOT else row.ondemand
-    if quote is None:
-        if pricing == SPOT and row.ondemand is not None:
-            raise Refusal(NO_CHEAPER)
-        return None, row.accelerators.count
-    return quote.price, max(1, round(quote.usd.value / quote.price.usd_per_chip_hour))
-
-
-def _of_replicas(pricing: str, row: ServingRow, assumptions: CostAssumptions) -> tuple[Price | None, int]:
-    """The instances that hold these replicas for least: replicas answer apart, so small ones do."""
-    now, spot = (
-        fleet_of(
-            row.accelerators.chip,
-            row.split.chips,
-            row.fleet.replicas,
-            each,
-            assumptions.knowledge.today,
-            assumptions.knowledge.prices,
-        )
-        for each in (False, True)
-    )
-    if pricing != SPOT:
-        return now.price, now.accelerators.count
-    if now.usd_per_hour is not None and spot.usd_per_hour is not None and spot.usd_per_hour >= now.usd_per_hour:
+def _quote(spot: bool, row: TrainingRow | ServingRow, case: Case, knowledge: Knowledge) -> Quote:
+    """What the row costs on demand or on spot, as the comparison found it; a `Refusal` where it has no such price."""
+    quote = row.spot if spot else row.ondemand
+    if quote is not None:
+        return quote
+    chip = row.accelerators.chip
+    if spot and row.ondemand is not None and cheapest(chip, case.replica_chips, 1, True, book=knowledge.prices):
         raise Refusal(NO_CHEAPER)
-    return spot.price, spot.accelerators.count
-
-
-def _of_instances(pricing: str, acc: Accelerators, assumptions: CostAssumptions) -> tuple[Price | None, int]:
-    """The instances that hold these chips for least, on demand or on spot where that is cheaper."""
-    prices = [
-        price_of(
-            acc.chip,
-            acc.count,
-            spot,
-            assumptions.knowledge.today,
-            assumptions.knowledge.prices,
-            True,
-            acc.count // acc.slices,
-        )
-        for spot in (False, True)
-    ]
-    (now, now_chips), (spot, spot_chips) = (
-        (p, acc.count if p is None else paid_chips(acc.chip, acc.count, p.offer.chips)) for p in prices
-    )
-    if pricing != SPOT:
-        return now, now_chips
-    if now and spot and spot.usd_per_chip_hour * spot_chips >= now.usd_per_chip_hour * now_chips:
-        raise Refusal(NO_CHEAPER)
-    return spot, spot_chips
+    raise Refusal(why_no_price(chip, case.replica_chips, spot, knowledge.prices))
 
 
 def _instances(row: TrainingRow | ServingRow, chips: int, each: float) -> float:
@@ -254,8 +206,6 @@ def rented(price: Price) -> Source:
 
 def committed(c: Commitment, today: date, book: PriceBook) -> Source:
     """Where the price of a commitment comes from; one for no instance that is known is for any number of chips."""
-    known = instances().get((c.cloud, squashed(c.instance))) if c.instance else None
-    mine = (o.chips for o in book.offers if c.instance and (o.cloud, o.instance) == (c.cloud, c.instance))
     return Source(
         c.cloud,
         c.region,
@@ -266,14 +216,9 @@ def committed(c: Commitment, today: date, book: PriceBook) -> Source:
         age_in_days(c.date, today),
         c.note,
         c.ondemand_usd_per_chip_hour,
-        known.chips if known else next(mine, 1.0),
+        instance_chips(c, book),
         c.own,
     )
-
-
-def _can_hold(source: Source, chips: int) -> bool:
-    """Whether instances of a commitment hold chips that work together: one does, or none is known to stand alone."""
-    return source.own or chips <= source.chips or joined(source.cloud, source.instance) != "no"
 
 
 def _use(case: Case, assumptions: CostAssumptions, know: Economics) -> float:
@@ -363,7 +308,7 @@ def _purchase(chip: Chip, case: Case, offered: Iterable[Deal], assumptions: Cost
 def _sources(chip: Chip, chips: int, assumptions: CostAssumptions) -> list[tuple[str, Source]]:
     """Every recent offer that could hold a replica or a run, and every commitment, by pricing model, cheapest first."""
     out = [
-        (pricing, _offer(o, spot, assumptions.knowledge.today))
+        (pricing, rented(priced_offer(o, spot, assumptions.knowledge.today)))
         for pricing, spot in ((ONDEMAND, False), (SPOT, True))
         for o in fitting(chip, chips, spot, assumptions.knowledge.prices)[0]
     ]
@@ -373,22 +318,6 @@ def _sources(chip: Chip, chips: int, assumptions: CostAssumptions) -> list[tuple
         for c in commitments_that_count(assumptions.knowledge.prices, chip, years, assumptions.knowledge.today).counted
     ]
     return sorted(out, key=lambda pair: (PRICING_MODELS.index(pair[0]), pair[1].usd_per_chip_hour, str(pair[1])))
-
-
-def _offer(o: Offer, spot: bool, today: date) -> Source:
-    return Source(
-        o.cloud,
-        o.region,
-        o.instance,
-        o.price(spot) or inf,
-        o.dated(spot),
-        o.source,
-        age_in_days(o.dated(spot), today),
-        o.note,
-        o.ondemand_usd_per_chip_hour,
-        o.chips,
-        o.own,
-    )
 
 
 def _notes(case: Case, assumptions: CostAssumptions) -> list[str]:

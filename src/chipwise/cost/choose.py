@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from math import inf
 
 from chipwise.catalog.economics import Economics
 from chipwise.cost.statement import ONDEMAND, ONE_YEAR, OWNED, PRICING_MODELS, SPOT, THREE_YEARS
 from chipwise.errors import Conflict, InputError, UnknownName
+from chipwise.io.clock import day_of_asking
 from chipwise.prices import PriceBook
 from chipwise.prices.offer_filter import Names, OfferFilter
 from chipwise.units import parse_share
@@ -24,7 +25,7 @@ def chosen(book: PriceBook, cloud: Names = None, region: Names = None, offer: st
     """
     if offer is None:
         narrowed = replace(OfferFilter.read(cloud, region), fabric=book.fabric)
-        return book if cloud is None and region is None else narrowed.apply(book, date.today())
+        return book if cloud is None and region is None else narrowed.apply(book, day_of_asking())
     for flag, value in {"cloud": cloud, "region": region}.items():
         if value is not None:
             raise Conflict(flag, "offer", "the offer names the cloud and the region")
@@ -38,6 +39,7 @@ def chosen(book: PriceBook, cloud: Names = None, region: Names = None, offer: st
         offers=tuple(replace(o, joined="yes") for o in offers),  # whoever names an offer knows its network
         commitments=tuple(commitments),
         origin=f"{book.origin}, {offer} alone",
+        oldest_days=inf,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog.economics import Assumption
 from chipwise.compare import columns as compared
+from chipwise.compare.terms import DEFAULT_CHIPS
 from chipwise.compare.training.row import TrainingRow
 from chipwise.compare.view import refusals
 from chipwise.cost.columns import (
@@ -126,7 +127,9 @@ def blocks(c: Costs) -> list[Block]:
 
 def head(c: Costs) -> str:
     """What is billed, and by whose prices."""
-    return f"{c.workload.name}: cost of {PER[c.basis]}; prices: {c.assumptions.knowledge.prices.origin}"
+    assumed = any(s.answer.accelerators.assumed for s in c.statements)
+    counts = f" on {DEFAULT_CHIPS} chips of a kind: no count was named" if assumed else ""
+    return f"{c.workload.name}: cost of {PER[c.basis]}{counts}; prices: {c.assumptions.knowledge.prices.origin}"
 
 
 def assumed(used: dict[str, Assumption], **options: Any) -> Table:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.catalog import load
 from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.problem import Period
+from chipwise.io.clock import day_of_asking
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.io.schema_errors import Wording, validate
 
@@ -113,7 +114,7 @@ def demand_of(raw: Mapping[str, Any], base: Path = Path(), name: str = "demand",
 
     wording = Wording(schema="chipwise schema demand", patterns={CURRENCY: "three letters such as EUR"})
     spec = validate(DemandSpec, raw, wording)
-    calendar = _calendar(spec, today or date.today())
+    calendar = _calendar(spec, today or day_of_asking())
     _check_names(spec)
     _check_work(spec, calendar)
     _check_existing(spec, calendar)

@@ -120,7 +120,7 @@ class CandidateSpec(Strict):
 
     chip: Label = Field(description="The chip.")
     clouds: Annotated[list[Label], Field(min_length=1)] | None = Field(
-        None, description="From these clouds; default: the cheapest on demand."
+        None, description="From these clouds; default: all, of each size of instance the cheapest."
     )
     regions: Annotated[list[Label], Field(min_length=1)] | None = Field(
         None, description="In these regions; default: the cheapest of each cloud."

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from math import ceil
 from typing import TYPE_CHECKING
 
-from chipwise.catalog import Chip, Commitment, load
+from chipwise.catalog import Chip, load
 from chipwise.catalog.economics import Economics, Site, region_site, servers, site, site_with
 from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, owned, server_of, unit_watts
 from chipwise.errors import InputError, Refusal, UnknownName
 from chipwise.fleet.demand import Calendar, Demand, usd_rate
 from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
+from chipwise.fleet.units import YEARS, Origin, Unit, units, within
 from chipwise.knowledge import Knowledge
-from chipwise.prices import Price, PriceBook, is_stale, listed, price_of, why_no_price
-from chipwise.prices.commitments import commitments_that_count
+from chipwise.prices import is_stale, listed, why_no_price
 
 if TYPE_CHECKING:
     from chipwise.fleet.demand_spec import CandidateSpec, ExistingSpec, SiteSpec
 
 PRICING = {"ondemand": "ondemand", "spot": "spot", "1y": "year1", "3y": "year3"}
 WORDS = {"ondemand": "on demand", "spot": "spot", "1y": "1 year", "3y": "3 years"}
-YEARS = {"1y": 1, "3y": 3}
 SERVERS = 16  # over which staff and network of a site are shared unless its power says how many fit
 MOST_SERVERS = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the price of a supply comes from."""
-
-    cloud: str
-    region: str
-    instance: str
-    usd_per_chip_hour: float  # 0 where it is bought
-    date: str
-    source: str
-    stale: bool
 
 
 @dataclass(slots=True)
@@ -47,6 +32,7 @@ class Stock:
 
     pools: dict[str, Pool] = field(default_factory=dict)
     clouds: dict[str, str] = field(default_factory=dict)  # pool -> cloud; "" on premises
+    joined: dict[str, bool] = field(default_factory=dict)  # pool -> whether several of its units work together
     supplies: list[Supply] = field(default_factory=list)
     origins: dict[str, Origin] = field(default_factory=dict)
     owned: dict[str, Owned] = field(default_factory=dict)  # supply -> servers
@@ -138,17 +124,28 @@ def _check_places(buying: Buying) -> None:
             raise InputError(f"exclusive[{i}].clouds", ", ".join(e.clouds), "clouds that differ")
 
 
-def _pool(out: Stock, buying: Buying, chip: Chip, cloud: str, region: str, chips: int, spot: bool = False) -> Pool:
-    """The pool of a chip at a cloud, made when it is first asked for."""
+def _pool(
+    out: Stock,
+    buying: Buying,
+    chip: Chip,
+    cloud: str,
+    region: str,
+    chips: int,
+    spot: bool = False,
+    joined: bool = True,
+) -> Pool:
+    """The pool of a chip at a cloud, made when it is first asked for; one of parts of a host, or larger, says so."""
     where = f"{cloud}/{region}" if region else cloud
-    name = f"{chip.id} {where}" + (" spot" if spot else "")
-    if name in out.pools and out.pools[name].chips != chips:
-        name += f" x{chips}"
+    name = f"{chip.id} {where}" + (f" x{chips}" if chips != chip.fabric.host_chips else "")
+    end = " spot" if spot else ""
+    if out.joined.get(name + end, joined) != joined:
+        name += " joined" if joined else " apart"
+    name += end
     if name not in out.pools:
         place = region_site(cloud, region)
         idle, busy = unit_watts(chip, chips, place, buying.knowledge.economics)
         out.pools[name] = Pool(name, chip.id, chip.family, chips, region, idle, busy, 0.0, place.g_kwh.value / 1000)
-        out.clouds[name] = cloud
+        out.clouds[name], out.joined[name] = cloud, joined
     return out.pools[name]
 
 
@@ -162,108 +159,45 @@ def _rented(
 
 
 def _candidate(out: Stock, buying: Buying, i: int, c: CandidateSpec) -> None:
-    """The offers of a candidate: of each cloud the cheapest region, or those named."""
-    chip, host = load().chips[c.chip], load().chips[c.chip].fabric.host_chips
-    clouds, before = _clouds(buying, c, chip), len(out.supplies)
-    for cloud in clouds:
+    """The units of a candidate: of each cloud named those of the cheapest region, or of those named; else of all."""
+    chip, before = load().chips[c.chip], len(out.supplies)
+    for clouds in [[cloud] for cloud in c.clouds] if c.clouds else [None]:
         for regions in [[region] for region in c.regions] if c.regions else [None]:
-            book = _within(buying.knowledge.prices, [cloud], regions)
-            needed = _together(buying, chip)
-            price = price_of(chip, needed, today=buying.knowledge.today, book=book) if book.offers else None
             for terms in c.terms:
-                found = _priced(buying, chip, terms, cloud, regions, price)
-                if found is None:
-                    where = f"{cloud}/{regions[0]}" if regions else cloud
-                    spot, why = terms == "spot", f"no price {WORDS[terms]} is listed"
-                    if terms not in YEARS and book.offers_for(chip.id, spot):
-                        why = why_no_price(chip, needed, spot, book)
-                    out.refused.append(("", f"{chip.id} {where}", why))
-                    continue
-                usd, origin = found
-                region = price.offer.region if price and terms != "spot" else origin.region
-                unit = max(host, int(price.offer.chips)) if price and chip.id not in load().slices else host
-                pool = _pool(out, buying, chip, cloud, region, unit, terms == "spot")
-                shut = c.quota is not None and c.quota < pool.chips
-                out.add(
-                    _rented(buying, f"{pool.id.removesuffix(' spot')} {WORDS[terms]}", pool, terms, usd, c.lead),
-                    origin,
-                    (f"candidates[{i}].quota", c.quota or 0) if shut else None,
-                )
-                if origin.region not in ("", region):
-                    out.said.append(
-                        f"{out.supplies[-1].id}: no such price is listed there; that of {origin.region} is used"
-                    )
+                there = units(chip, terms, buying.knowledge, clouds, regions)
+                if not there:
+                    where = "/".join([*(clouds or ["any cloud"]), *(regions or [])])
+                    out.refused.append(("", f"{chip.id} {where}", _why_none(buying, chip, terms, clouds, regions)))
+                for unit in there:
+                    _unit(out, buying, i, c, terms, unit)
     if c.lead:
         out.said.append(f"{chip.id}: {buying.wait(c.lead)}")
     names = tuple(s.id for s in out.supplies[before:])
     if c.quota is not None and names:
         out.limits.append(
-            Limit(f"quota of {chip.id}" + (f" at {', '.join(clouds)}" if c.clouds else ""), "chips", c.quota, names)
+            Limit(f"quota of {chip.id}" + (f" at {', '.join(c.clouds)}" if c.clouds else ""), "chips", c.quota, names)
         )
 
 
-def _clouds(buying: Buying, c: CandidateSpec, chip: Chip) -> Sequence[str]:
-    """The clouds named, or the cheapest on demand (on other terms where nobody lists such a price)."""
-    if c.clouds:
-        return c.clouds
-    price = price_of(
-        chip,
-        _together(buying, chip),
-        today=buying.knowledge.today,
-        book=_within(buying.knowledge.prices, None, c.regions),
+def _why_none(
+    buying: Buying, chip: Chip, terms: str, clouds: Sequence[str] | None, regions: Sequence[str] | None
+) -> str:
+    book, spot = within(buying.knowledge.prices, clouds, regions), terms == "spot"
+    if terms not in YEARS and book.offers_for(chip.id, spot):
+        return why_no_price(chip, 1, spot, book)
+    return f"no price {WORDS[terms]} is listed"
+
+
+def _unit(out: Stock, buying: Buying, i: int, c: CandidateSpec, terms: str, unit: Unit) -> None:
+    chip, o = load().chips[c.chip], unit.origin
+    pool = _pool(out, buying, chip, o.cloud, o.region, unit.chips, terms == "spot", unit.joined)
+    shut = c.quota is not None and c.quota < pool.chips
+    name = f"{pool.id.removesuffix(' spot')} {WORDS[terms]}"
+    out.add(
+        _rented(buying, name, pool, terms, o.usd_per_chip_hour, c.lead),
+        o,
+        (f"candidates[{i}].quota", c.quota or 0) if shut else None,
     )
-    if price is not None:
-        return [price.offer.cloud]
-    known = buying.knowledge
-    committed = [c for years in (1, 3) for c in commitments_that_count(known.prices, chip, years, known.today).counted]
-    return [committed[0].cloud] if committed else ["any cloud"]
-
-
-def _together(buying: Buying, chip: Chip) -> int:
-    """Chips that must be joined: more than a host where runs are planned, which may take several; slices are whole."""
-    host = chip.fabric.host_chips
-    trains = any(work.train is not None for work in buying.demand.spec.workloads)
-    return 2 * host if trains and chip.id not in load().slices else host
-
-
-def _within(book: PriceBook, clouds: Sequence[str] | None, regions: Sequence[str] | None) -> PriceBook:
-    return replace(
-        book,
-        offers=tuple(
-            o for o in book.offers if (clouds is None or o.cloud in clouds) and (regions is None or o.region in regions)
-        ),
-    )
-
-
-def _priced(
-    buying: Buying, chip: Chip, terms: str, cloud: str, regions: Sequence[str] | None, ondemand: Price | None
-) -> tuple[float, Origin] | None:
-    """US dollars per chip-hour on one pricing model; commitments of the same region, else of the cloud."""
-    if terms in YEARS:
-        known = buying.knowledge
-        every = commitments_that_count(known.prices, chip, YEARS[terms], known.today, [cloud]).counted
-        wanted = set(regions or ([ondemand.offer.region] if ondemand else []))
-        near = [c for c in every if c.region in wanted or not c.region]
-        found = near or ([] if regions else list(every))
-        return (found[0].usd_per_chip_hour, _committed(found[0], buying.knowledge.today)) if found else None
-    price = ondemand
-    if terms == "spot":
-        book = _within(buying.knowledge.prices, [cloud], regions)
-        price = (
-            price_of(chip, _together(buying, chip), True, buying.knowledge.today, book)
-            if book.offers_for(chip.id, spot=True)
-            else None
-        )
-    if price is None:
-        return None
-    o = price.offer
-    return price.usd_per_chip_hour, Origin(
-        o.cloud, o.region, o.instance, price.usd_per_chip_hour, o.date, o.source, price.stale
-    )
-
-
-def _committed(c: Commitment, today: date) -> Origin:
-    return Origin(c.cloud, c.region, c.instance, c.usd_per_chip_hour, c.date, c.source, is_stale(c.date, today))
 
 
 # premises of one's own and what is there
@@ -282,7 +216,7 @@ def _own_pool(out: Stock, chip: Chip, place: Site, know: Economics, chips: int) 
         idle, busy = unit_watts(chip, chips, place, know)
         price = place.usd_kwh.value if place.usd_kwh else 0.0
         out.pools[name] = Pool(name, chip.id, chip.family, chips, place.id, idle, busy, price, place.g_kwh.value / 1000)
-        out.clouds[name] = ""
+        out.clouds[name], out.joined[name] = "", True
     return out.pools[name]
 
 
@@ -374,10 +308,16 @@ def _existing(out: Stock, buying: Buying, i: int) -> None:
             for p in out.pools.values()
             if p.chip == chip.id
             and out.clouds[p.id] == e.cloud
+            and out.joined[p.id]
             and not p.id.endswith(" spot")
             and e.region in ("", p.region)
+            and e.chips % p.chips == 0
         ]
-        pool = alike[0] if alike else _pool(out, buying, chip, e.cloud, e.region, chip.fabric.host_chips)
+        pool = (
+            max(alike, key=lambda p: p.chips)
+            if alike
+            else _pool(out, buying, chip, e.cloud, e.region, chip.fabric.host_chips)
+        )
         rack = 0.0
     if e.chips % pool.chips:
         raise InputError(f"existing[{i}].chips", e.chips, f"a multiple of {pool.chips}, the chips of one unit")

@@ -113,7 +113,8 @@ def _prices(request: DemandRequest, found: FleetAnswer) -> list[str]:
         o = request.origins[name]
         if o.date:
             price = f"${o.usd_per_chip_hour:.2f} a chip-hour, " if o.usd_per_chip_hour else ""
-            out.append(f"{name}: {price}{o.date}{', stale' if o.stale else ''} ({o.source})")
+            fresh = f"; the cheapest that is not: {o.fresh}" if o.fresh else ""
+            out.append(f"{name}: {price}{o.date}{', stale' if o.stale else ''} ({o.source}){fresh}")
     return out
 
 
@@ -135,7 +136,7 @@ def advise(request: DemandRequest, plan: FleetPlan, knowledge: Knowledge) -> tup
                 )
     for serving in plan.serving:
         pool = problem.pool(serving.pool)
-        placed = request.placed.get((serving.service, pool.chip, 0))
+        placed = request.placed.get((serving.service, pool.chip, pool.chips))
         if placed is not None and placed.capacity is not None:
             key = (serving.service, pool.id, str(placed.accelerators))
             if key not in found:

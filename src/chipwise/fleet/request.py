@@ -8,11 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from chipwise.fleet.demand import Demand, peak_hours
-from chipwise.fleet.market import Buying, Origin, stock
+from chipwise.fleet.dominance import Dominance
+from chipwise.fleet.market import Buying, stock
 from chipwise.fleet.problem import Block, Exclusive, Limit, Problem, Run, Service, Supply
 from chipwise.fleet.service import sized_service
 from chipwise.fleet.sizing import Placed, Sizing
 from chipwise.fleet.training import training_runs
+from chipwise.fleet.units import Origin
 from chipwise.knowledge import Knowledge
 from chipwise.workload.model import Workload
 from chipwise.workload.serve import ServingWorkload
@@ -32,7 +34,7 @@ class DemandRequest:
     problem: Problem
     origins: dict[str, Origin]  # supply -> where its price comes from
     clouds: dict[str, str]  # pool -> cloud; "" on premises
-    placed: dict[tuple[str, str, int], Placed]  # work, chip and chips (0 for services)
+    placed: dict[tuple[str, str, int], Placed]  # work, chip and chips (of a service: of a unit)
     works: dict[str, str]  # run -> its workload; one that is repeated has several runs
     workloads: dict[str, Workload | ServingWorkload]
     refused: tuple[tuple[str, str, str], ...]  # work, chip or offer, reason
@@ -68,10 +70,16 @@ def plan_request(
         supplies,
         tuple(runs),
         tuple(services),
-        _kept(s.limits, supplies),
-        _sides(s.exclusives, supplies),
+        tuple(s.limits),
+        tuple(s.exclusives),
         spec.beyond == "prorated",
         730.5 * calendar.each,
+    )
+    problem = Dominance(problem).applied()
+    problem = replace(
+        problem,
+        limits=_kept(problem.limits, problem.supplies),
+        exclusives=_sides(problem.exclusives, problem.supplies),
     )
     return DemandRequest(
         demand,

@@ -50,13 +50,14 @@ def sized_service(
         except Refusal as refusal:
             sizing.refused.append((work.name, chip.id, str(refusal)))
             continue
-        known: dict[int, tuple[float, int]] = {}
+        known: dict[tuple[int, bool], tuple[float, int]] = {}
         for pool in sizing.pools(chip):
             if pool.id.endswith(" spot") and not serve.spot:
                 continue
-            if pool.chips not in known:
-                known[pool.chips] = _replica(sizing, comparer, work.name, found, pool)
-            load_each, span = known[pool.chips]
+            size = pool.chips, sizing.stock.joined[pool.id]
+            if size not in known:
+                known[size] = _replica(sizing, comparer, work.name, found, pool)
+            load_each, span = known[size]
             if load_each <= 0:
                 continue
             if quota := sizing.stock.shut(pool.id):
@@ -77,15 +78,20 @@ def _replica(
 ) -> tuple[float, int]:
     """Requests a second that a unit carries with its best split, or a replica over several units, and how many."""
 
-    def per_unit(c: ReplicaLoad) -> float:
-        each = c.service.replica.split.chips
-        return c.load.value * (pool.chips // each) if each <= pool.chips else c.load.value / ceil(each / pool.chips)
+    together = sizing.stock.joined[pool.id]
 
-    best = max(found, key=per_unit)
+    def per_unit(c: ReplicaLoad, load: float) -> float:
+        each = c.service.replica.split.chips
+        return load * (pool.chips // each) if each <= pool.chips else load / ceil(each / pool.chips)
+
+    fitting = [c for c in found if together or c.service.replica.split.chips <= pool.chips]
+    best = comparer.best_of(fitting, per_unit)
+    if best is None:
+        return 0.0, 1
     exact = comparer.confirmed(best)
     each = best.service.replica.split.chips
     chip = best.service.target.chip
-    sizing.placed[work, pool.chip, 0] = Placed(
+    sizing.placed[work, pool.chip, pool.chips] = Placed(
         work, at_least(chip, each), str(best.service.replica.split), exact.load, None, exact
     )
     value = sizing.estimate(exact.load, False)

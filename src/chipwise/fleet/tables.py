@@ -29,8 +29,8 @@ from chipwise.serving.split import Split
 from chipwise.units import format_money, format_seconds
 
 if TYPE_CHECKING:
-    from chipwise.fleet.market import Origin
     from chipwise.fleet.request import DemandRequest
+    from chipwise.fleet.units import Origin
 
 PRICING = {
     "ondemand": "on demand",

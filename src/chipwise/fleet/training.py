@@ -58,6 +58,8 @@ def _training(
     for chip in sizing.chips(work):
         for row in _rows(sizing, work, train, workload, chip, window_h):
             for pool in sizing.pools(chip):
+                if row.accelerators.count > pool.chips and not sizing.stock.joined[pool.id]:
+                    continue  # no fabric joins its units
                 options = _options(sizing, train, row, pool)
                 if quota := sizing.stock.shut(pool.id):
                     shut.setdefault(quota, pool)
@@ -86,6 +88,7 @@ def _rows(
     place = replace(fixed, terms=terms)
     counts: list[Accelerators | None] = [at_least(chip, n) for n in train.chips] if train.chips else [None]
     rows: list[TrainingRow] = []
+    host = at_least(chip, chip.fabric.host_chips)
     while counts:
         candidate = Candidate(chip, counts.pop(0))
         got = place.modelled(candidate, fewest=True)
@@ -93,15 +96,11 @@ def _rows(
             if not rows or train.chips:
                 sizing.refused.append((work.name, str(got.accelerators or chip.id), _why(got.reason, got.unlock)))
             continue
-        host = at_least(chip, chip.fabric.host_chips)
-        if not train.chips and not rows and got.accelerators.count < host.count:
-            counts.append(host)  # whole hosts are paid for
-            place = fixed
-            continue
         rows.append(got)
         larger = [a for a in ladder(chip) if a.count > got.accelerators.count]
         if not train.chips and len(rows) == 1 and larger:
             counts.append(larger[0])
+            counts += [host] if host.count > larger[0].count else []  # often the only instances
             place = fixed
     return rows
 

@@ -223,7 +223,7 @@ def work_rows(request: DemandRequest, plan: FleetPlan) -> list[Row]:
                     f"{low:,}" if low == high else f"{low:,} to {high:,}",
                     _span(plan, min(s.period for s in at_s), max(s.period for s in at_s)),
                     "",
-                    request.placed.get((service.name, pool.chip, 0)),
+                    request.placed.get((service.name, pool.chip, pool.chips)),
                 )
             )
     return rows

@@ -105,11 +105,15 @@ def lines_of(file: str, text: Iterable[str]) -> tuple[tuple[str, ...], Iterator[
 
 
 def check_columns(file: str, header: Sequence[str], needed: Sequence[str], known: Sequence[str] = ()) -> None:
-    """Refuse a file that lacks a column; with `known`, also one that has another (a slip of the pen)."""
+    """Refuse a file that lacks columns, naming all; with `known`, also one that has another (a slip of the pen)."""
     missing = [name for name in needed if name not in header]
     if missing:
         split = ", and cells split by commas" if len(header) == 1 and (";" in header[0] or "\t" in header[0]) else ""
-        raise BrokenFile(f"{file} line 1", ",".join(header), f"the column {missing[0]}{split}")
+        raise BrokenFile(
+            f"{file} line 1",
+            ",".join(header),
+            f"the {'columns' if missing[1:] else 'column'} {', '.join(missing)}{split}",
+        )
     if known:
         for name in header:
             if name not in known:

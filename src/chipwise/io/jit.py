@@ -19,15 +19,18 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import njit
 from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 from numba.core.options import DefaultOptions
+from numpy.typing import NDArray
 
 from chipwise.io.owner import others_can_write
 from chipwise.io.printable import printable
 
 F = TypeVar("F", bound=Callable[..., object])
+S = TypeVar("S", bound=np.generic)
 
 PLAIN: dict[str, Any] = {"error_model": "numpy"}
 # arrays of the caller's: nothing counts references to them, which would take most of the time
@@ -54,6 +57,18 @@ def jit_helper(function: F) -> F:
 def jit_inline(function: F) -> F:
     """Compile into what calls it."""
     return cast(F, njit(**WITHIN, forceinline=True)(function))
+
+
+def lent(array: NDArray[S]) -> NDArray[S]:
+    """An array that compiled code reads alone, whoever owns it: it is compiled once, not again for each that may write.
+
+    >>> import numpy as np
+    >>> lent(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _kept(function: F, how: dict[str, Any]) -> F:

@@ -70,7 +70,7 @@ def workload_contents(workload: Workload) -> dict[str, Any] | None:
 def _readable(layout: str, run: TrainingRun) -> bool:
     t, m = run.workload.train, run.workload.model
     try:
-        return parse_layout(layout, run.chips, t.global_batch, m.layers, m.heads) == run.layout
+        return parse_layout(layout, run.chips, t.global_batch, m.heads) == run.layout
     except ChipwiseError:
         return False
 

@@ -237,11 +237,8 @@ def _can(tool: Tool, run: Launchable) -> bool:
 
 
 def _program(run: Launchable) -> Tool | None:
-    """The stack's own program; for adapters, where it trains every weight, one of others that can."""
-    own = own_tool(run.stack.id)
-    if own is None or not isinstance(run, TrainingRun) or not run.workload.train.lora_rank or _can(own, run):
-        return own
-    return next((tool for tool in tools().values() if tool.adapters and _can(tool, run)), own)
+    """The stack's own program, which is the one that was timed."""
+    return own_tool(run.stack.id, isinstance(run, TrainingRun) and run.workload.train.lora_rank > 0)
 
 
 def _knows(tool: Tool, run: Launchable) -> bool:

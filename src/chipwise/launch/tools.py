@@ -103,9 +103,14 @@ def accelerator_names() -> Mapping[str, Mapping[str, str]]:
     return {row["chip"]: row for row in csv.DictReader(_text("accelerators.csv").splitlines())}
 
 
-def own_tool(stack: str) -> Tool | None:
-    """The program of a stack; None where launches of it are not known."""
-    return next((tool for tool in tools().values() if stack in tool.stacks), None)
+def own_tool(stack: str, adapters: bool = False) -> Tool | None:
+    """The program of a stack, the one that trains adapters where it has such; None where launches of it are not known.
+
+    >>> own_tool("fsdp", adapters=True).id, own_tool("fsdp"), own_tool("megatron", adapters=True).id
+    ('trl', None, 'megatron')
+    """
+    own = [tool for tool in tools().values() if stack in tool.stacks and (adapters or not tool.adapters)]
+    return next((tool for tool in own if tool.adapters == adapters), own[0] if own else None)
 
 
 def _text(name: str) -> str:

@@ -145,6 +145,7 @@ def conditions(run: TrainingRun, tool: Tool) -> Conditions:
         "tpu": acc.chip.family == "tpu",
         "gpu": acc.chip.family == "gpu",
         "many_devices": acc.chip.devices > 1,
+        "many": acc.count * acc.chip.devices > 1,
     }
 
 

@@ -39,6 +39,7 @@ class Enumeration:
     grids: tuple[Grid, ...]
     splits: int  # legal (tp, pp, cp, ep)
     refused: Mapping[str, int]  # reason -> splits
+    parallel: Parallelism  # what the stack has
 
     def __len__(self) -> int:
         return sum(len(g) for g in self.grids)
@@ -84,7 +85,8 @@ def enumerate_layouts(model: Model, train: Train, acc: Accelerators, parallel: P
             legal.append(split)
     if not legal:
         raise _no_layout(model, train, acc, wide, parallel)
-    modes = range(len(RECOMPUTE)) if train.recompute == "auto" else [RECOMPUTE.index(train.recompute)]
+    ways = parallel.recomputes(RECOMPUTE) if train.recompute == "auto" else (train.recompute,)
+    modes = [RECOMPUTE.index(way) for way in ways]
     blocks: dict[States, list[_Block]] = {}
     inner_rows: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     for split in legal:
@@ -95,11 +97,11 @@ def enumerate_layouts(model: Model, train: Train, acc: Accelerators, parallel: P
             block = _Block(split, inner, shard_inside(split, wide, inner), *inner_rows[shape], parallel)
             blocks.setdefault(block.states, []).append(block)
     grids = [
-        _grid(chunk, states, list(modes))
+        _grid(chunk, states, modes)
         for states, group in blocks.items()
         for chunk in _chunks(group, len(states) * len(modes))
     ]
-    return Enumeration(tuple(grids), len(legal), dict(sorted(refused.items(), key=lambda x: -x[1])))
+    return Enumeration(tuple(grids), len(legal), dict(sorted(refused.items(), key=lambda x: -x[1])), parallel)
 
 
 def _rows(

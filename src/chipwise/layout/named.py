@@ -11,9 +11,9 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import AXES, Parallelism
 from chipwise.errors import NoLayout
 from chipwise.layout.headroom import HEADROOM, allocatable, required
-from chipwise.layout.search import TIE
+from chipwise.layout.results import TIE
 from chipwise.layout.simplicity import intricacy, simplest
-from chipwise.layout.splits import CP_REFUSED, Split, micro_batches, refusal
+from chipwise.layout.splits import CP_REFUSED, Split, micro_batches, refusal, stages_refusal
 from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts, parse_layout
 from chipwise.predict.setup import set_up, stack_of
 from chipwise.workload.model import Workload
@@ -27,22 +27,37 @@ def read_layout(
     stack: Stack | None,
     headroom: float = HEADROOM,
 ) -> Layout:
-    """The layout that `text` names; a micro-batch and recomputation not named are the best that fit.
+    """The layout that `text` names; a micro-batch, recomputation and ZeRO stage not named are the best that fit.
 
     Where none leaves the headroom free, those that fit without it count.
     """
     stack = stack_of(work, acc.chip, stack)
     m, t = work.model, work.train
-    given = parse_layout(text, acc.count, t.global_batch, m.layers, m.heads)
-    _legal(given, work, acc, text, stack)
+    given = parse_layout(text, acc.count, t.global_batch, m.heads)
+    legal(given, work, acc, text, stack)
     named = {part.partition("=")[0].lower() for part in text.replace(",", " ").split()}
     sizes = [given.micro_batch] if named & {"mbs", "mb", "micro_batch"} else micro_batches(m, t, given.dp)
     if "recompute" in named:
         modes: tuple[str, ...] = (given.recompute,)
     else:
-        modes = RECOMPUTE if t.recompute == "auto" else (t.recompute,)
-    options = [replace(given, micro_batch=float(size), recompute=mode) for size in sizes for mode in modes]
-    return _best(options, work, acc, calibration, stack, headroom)
+        modes = stack.parallel.recomputes(RECOMPUTE) if t.recompute == "auto" else (t.recompute,)
+    states = [(given.zero, given.shard)]
+    if not named & {"dp", "fsdp", "zero", "shard"} and given.dp * given.cp > 1:
+        states = [(zero, given.dp if zero else 1) for zero in stack.parallel.stages(given.pp)]
+    options = [
+        replace(given, micro_batch=float(size), recompute=mode, zero=zero, shard=shard)
+        for size in sizes
+        for mode in modes
+        for zero, shard in states
+    ]
+    whole = [x for x in options if x.vpp == 1 or t.global_batch / (x.dp * x.micro_batch) % x.pp == 0]
+    if not whole:
+        count = t.global_batch / (given.dp * given.micro_batch)
+        raise NoLayout(
+            f"layout {text}: interleaved stages take micro-batches in rounds of pp: {count:g} % pp({given.pp}) != 0",
+            "another mbs, or no vpp",
+        )
+    return _best(whole, work, acc, calibration, stack, headroom)
 
 
 def _best(
@@ -67,7 +82,7 @@ def _best(
     return options[int(np.argmin(need))]
 
 
-def _legal(layout: Layout, work: Workload, acc: Accelerators, text: str, stack: Stack) -> None:
+def legal(layout: Layout, work: Workload, acc: Accelerators, text: str, stack: Stack) -> None:
     """Refuse a split that the model's dimensions don't allow, or an axis that the stack doesn't have."""
     if lacking := _lacking(layout, stack.parallel):
         raise NoLayout(
@@ -75,7 +90,8 @@ def _legal(layout: Layout, work: Workload, acc: Accelerators, text: str, stack: 
             "another stack may: --stack",
         )
     split = Split(layout.dp, layout.tp, layout.pp, layout.cp, layout.ep)
-    why = refusal(split, work.model, work.train, acc.count)
+    why = refusal(split, work.model, work.train, acc.count, stack.parallel)
+    why = why or stages_refusal(work.model, layout.pp, layout.vpp, stack.parallel)
     if why and not why.startswith(CP_REFUSED):  # a bound of the search, not of the model
         raise NoLayout(f"layout {text}: {why}", f"see `chipwise layouts WORKLOAD --on {acc}`")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,46 +17,19 @@ from chipwise.layout.evaluate import evaluate, memory_need
 from chipwise.layout.front import pareto, sieve
 from chipwise.layout.grid import Grid
 from chipwise.layout.headroom import HEADROOM, allocatable, in_words, required
+from chipwise.layout.remedies import remedies
+from chipwise.layout.results import TIE, SearchResult, TimedLayout, kind, order
+from chipwise.layout.shards import with_shards
 from chipwise.layout.simplicity import intricacy, simplest
 from chipwise.predict.model.layouts import Layout
 from chipwise.predict.model.memory import RESERVE
 from chipwise.predict.setup import Setup, set_up, stack_of
-from chipwise.units import format_bytes, rounded
+from chipwise.units import format_bytes
 from chipwise.workload.model import Workload
 
 Array = NDArray[np.float64]
 
 MOST_CHIPS = 65_536
-TIE = 0.01  # layouts this close to the fastest are equal: the simplest is the best
-
-
-@dataclass(frozen=True, slots=True)
-class TimedLayout:
-    """A layout with the seconds of its step and its bytes per chip."""
-
-    layout: Layout
-    seconds: float
-    bytes: float
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """What a search found. `top` holds the best of each split and way to keep the weights, best first."""
-
-    best: TimedLayout  # the simplest of those within `TIE` of the fastest
-    top: tuple[TimedLayout, ...]
-    front: tuple[TimedLayout, ...]  # nothing else is both faster and smaller; fastest first
-    limit: float  # bytes a layout may take of a chip
-    required: float  # bytes beyond them that have to stay free
-    evaluated: int
-    too_large: int  # layouts that need more
-    least_bytes: float  # of the layout that needs least
-    splits: int
-    refused: Mapping[str, int]  # splits by the reason they are not legal
-
-    def headroom(self, timed: TimedLayout) -> float:
-        """Bytes a layout leaves free beside the runtime's reserve."""
-        return self.limit + self.required - timed.bytes
 
 
 def search(
@@ -85,6 +58,17 @@ def search(
 def search_in(
     work: Setup, legal: Enumeration, limit: float, top: int = 10, free: float = 0.0
 ) -> SearchResult | TimedLayout:
+    """The search from an enumeration: all that it lists, then around the best of them groups of replicas of any size.
+
+    Where no layout takes at most `limit` bytes, the one that needs least. `free` bytes have to stay free beyond them.
+    """
+    result = search_listed(work, legal, limit, top, free)
+    return with_shards(work, result, legal.parallel) if isinstance(result, SearchResult) else result
+
+
+def search_listed(
+    work: Setup, legal: Enumeration, limit: float, top: int = 10, free: float = 0.0
+) -> SearchResult | TimedLayout:
     """The search over layouts already enumerated; where none takes at most `limit` bytes, the one that needs least.
 
     The best is the simplest of all layouts within `TIE` of the fastest. `free` bytes have to stay free beyond `limit`.
@@ -109,11 +93,11 @@ def search_in(
         leaders += [_timed(grid, seconds, need, i) for i in _leaders(grid, seconds, need, top)]
     if not leaders:
         return least
-    leaders.sort(key=_order)
+    leaders.sort(key=order)
     best = ties.best()
     return SearchResult(
         best,
-        tuple([best, *(f for f in leaders if _kind(f.layout) != _kind(best.layout))][:top]),
+        tuple([best, *(f for f in leaders if kind(f.layout) != kind(best.layout))][:top]),
         tuple(fronts[i] for i in _on_front(fronts)),
         limit,
         free,
@@ -149,22 +133,12 @@ class Ties:
             timed += [(grid, *layout) for layout in zip(indices[tied], seconds[tied], need[tied], strict=True)]
         few = [timed[i] for i in simplest(np.concatenate(rows))]
         options = [TimedLayout(grid.at(int(i)), float(seconds), float(need)) for grid, i, seconds, need in few]
-        return min(options, key=_order)
-
-
-def _order(f: TimedLayout) -> tuple[float, float]:
-    """By time, then by memory; of those alike in both the first enumerated, on every architecture."""
-    return rounded(f.seconds), rounded(f.bytes)
+        return min(options, key=order)
 
 
 def _on_front(timed: list[TimedLayout]) -> list[int]:
-    keys = np.array([_order(t) for t in timed]).reshape(-1, 2)
+    keys = np.array([order(t) for t in timed]).reshape(-1, 2)
     return [int(i) for i in pareto(keys[:, 0], keys[:, 1])]
-
-
-def _kind(x: Layout) -> tuple[int, ...]:
-    """What a row of `top` is the best of: the split, and how weights are kept."""
-    return x.tp, x.pp, x.cp, x.ep, x.shard if x.zero == 3 else 0
 
 
 def _timed(grid: Grid, seconds: Array, need: Array, index: int) -> TimedLayout:
@@ -253,8 +227,13 @@ def _does_not_fit(
         + ("; `--headroom 0` would do" if only_headroom else "")
     )
     holds = smallest_that_holds(workload, acc.chip, calibration, stack, headroom, reserve)
+    flags = [remedy.flags for remedy in remedies(workload, acc, calibration, stack, limit)]
+    same = f"on {acc} it fits with {' or with '.join(f'`{one}`' for one in flags)}" if flags else ""
     if holds is not None:
-        return DoesNotFit(reason, f"by doubling, the smallest that holds it is {holds}")
+        bigger = f"by doubling, the smallest that holds it is {holds}"
+        return DoesNotFit(reason, f"{bigger}; {same}" if same else bigger, str(holds))
+    if same:
+        return DoesNotFit(reason, same)
     lacks = ", ".join(axis for axis in AXES if axis not in stack.parallel.axes)
     with_stack = f" with {stack.name}, which has no {lacks}" if lacks else ""
     return DoesNotFit(reason, f"no slice of {acc.chip.id} up to {MOST_CHIPS:,} chips holds it{with_stack}")

@@ -52,17 +52,9 @@ def domain(acc: Accelerators) -> int:
     return prod(acc.shape) if acc.shape else acc.chip.fabric.domain
 
 
-def pipeline_slots(model: Model, pp: int) -> int:
-    """Layers that `pp` stages share evenly, or 0: the embedding and the output layer may each count as one.
-
-    >>> from chipwise.workload.presets import preset
-    >>> pipeline_slots(preset("llama-3.1-405b"), 16), pipeline_slots(preset("llama-3.1-8b"), 16)
-    (128, 32)
-    """
-    if model.layers % pp == 0:
-        return model.layers
-    padded = model.layers + model.mtp_layers + 2
-    return padded if padded % pp == 0 else 0
+def pieces(model: Model) -> int:
+    """What a pipeline is cut between: the layers, those that predict ahead, the embedding and the output layer."""
+    return model.layers + model.mtp_layers + 2
 
 
 def micro_batches(model: Model, train: Train, dp: int) -> tuple[int, ...]:
@@ -73,8 +65,27 @@ def micro_batches(model: Model, train: Train, dp: int) -> tuple[int, ...]:
 
 
 def interleavings(model: Model, pp: int, parallel: Parallelism = EVERY_AXIS) -> tuple[int, ...]:
-    """Model pieces a stage may be cut into."""
-    return divisors(pipeline_slots(model, pp) // pp) if pp > 1 and "vpp" in parallel.axes else (1,)
+    """Model pieces a stage may be cut into: for each size of a piece, in layers, as few as make up a stage.
+
+    >>> from chipwise.workload.presets import preset
+    >>> interleavings(preset("llama-3.1-405b"), 16), interleavings(preset("deepseek-v3"), 4)
+    ((1, 2, 3, 4, 8), (1, 2, 3, 4, 6, 8))
+    """
+    if pp == 1 or "vpp" not in parallel.axes:
+        return (1,)
+    if not parallel.uneven:
+        return divisors(model.layers // pp)
+    most = -(-model.layers // pp)
+    return tuple(sorted({n for size in range(1, most + 1) if pp * (n := -(-most // size)) <= pieces(model)}))
+
+
+def stages_refusal(model: Model, pp: int, vpp: int, parallel: Parallelism) -> str:
+    """Why layers can't lie on `pp` stages of `vpp` pieces each, in words; empty where they can."""
+    if pp * vpp > pieces(model):
+        return f"pp({pp}) * vpp({vpp}) is more than {model.layers} layers, the embedding and the output layer"
+    if not parallel.uneven and model.layers % (pp * vpp):
+        return f"the stack's stages are even: pp({pp}) * vpp({vpp}) does not divide {model.layers} layers"
+    return ""
 
 
 def shard_inside(split: Split, wide: int, inner: bool) -> int:
@@ -129,8 +140,8 @@ def refusal(split: Split, model: Model, train: Train, wide: int, parallel: Paral
         return f"tp does not divide an MLP of width {min(w for w in widths if w % tp)}"
     if pp > model.layers:
         return f"pp > {model.layers} layers"
-    if not pipeline_slots(model, pp):
-        return f"pp does not divide {model.layers} layers"
+    if model.layers % pp and not parallel.uneven:
+        return f"the stack's stages are even: pp does not divide {model.layers} layers"
     if cp > 1 and train.sequence % cp:
         return f"cp does not divide a sequence of {train.sequence} tokens"
     if cp > 1 and train.sequence // cp < (least := cp_tokens(train, split.dp * tp * pp * cp)):

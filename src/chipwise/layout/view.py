@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from chipwise.catalog import Accelerators
 from chipwise.layout.headroom import HEADROOM
 from chipwise.layout.headroom import in_words as headroom_in_words
-from chipwise.layout.search import SearchResult, TimedLayout
+from chipwise.layout.results import TIE, SearchResult, TimedLayout
 from chipwise.layout.splits import in_words, most_frequent
 from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, record, table
@@ -101,10 +101,12 @@ class LayoutSearch(Result):
             f"{plural(r.too_large, 'layout')} too large for the memory (the smallest of all needs "
             f"{format_bytes(r.least_bytes)})"
         )
+        fastest = min(f.seconds for f in (r.best, *r.front))
+        simpler = f", the simplest within {TIE:.0%} of the fastest" if r.best.seconds > fastest else ""
         return [
             Text(
-                f"{self.workload.name} on {self.accelerators}: the best of {plural(r.evaluated, 'layout')} is "
-                f"{r.best.layout}, {format_seconds(r.best.seconds)} a step"
+                f"{self.workload.name} on {self.accelerators.in_words()}: the best of "
+                f"{plural(r.evaluated, 'layout')} is {r.best.layout}, {format_seconds(r.best.seconds)} a step{simpler}"
             ),
             table(self.columns, r.top, title="Best layouts, one per split"),
             table(self.columns, r.front, title="Pareto front: nothing else is both faster and smaller"),

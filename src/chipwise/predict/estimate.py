@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import ceil, exp
 from typing import Any
 
@@ -13,6 +14,25 @@ from chipwise.predict.site import architecture
 from chipwise.workload.model import Model, Workload
 
 FEWEST = 15  # published steps on a chip, or in a group, from which its own errors set the interval
+
+
+class Distance(StrEnum):
+    """How far the nearest published figures that a prediction was fitted to are, the nearest first."""
+
+    SOURCE = "source"  # the same repository has figures of this chip, stack and load: scored rows alone are so near
+    REGIME = "regime"  # others have figures of this chip, stack and load
+    CHIP = "chip"  # of the chip with another stack or load
+    DESIGN = "design"  # of chips of its design
+    VENDOR = "vendor"  # of its vendor's chips
+    NOBODY = "nobody"  # of no chip of its vendor
+
+    @property
+    def own(self) -> bool:
+        """Whether there are figures of the chip itself."""
+        return self in (Distance.SOURCE, Distance.REGIME, Distance.CHIP)
+
+
+DISTANCES = tuple(Distance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +47,7 @@ class Estimate:
     high: float
     evidence: str
     because: str = ""
+    distance: Distance | None = None  # at which the interval was learned; None: it does not depend on one
 
     def __post_init__(self) -> None:
         """No path makes an interval that its own value lies outside of."""
@@ -39,7 +60,7 @@ class Estimate:
         >>> Estimate(2.0, 1.0, 3.0, "modelled").scaled(10).high
         30.0
         """
-        return Estimate(self.value * factor, self.low * factor, self.high * factor, self.evidence, self.because)
+        return replace(self, value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
     def inverted(self, factor: float = 1.0) -> Estimate:
         """`factor` over the estimate: a rate from a time.
@@ -47,7 +68,7 @@ class Estimate:
         >>> Estimate(2.0, 1.0, 4.0, "modelled").inverted(8).low
         2.0
         """
-        return Estimate(factor / self.value, factor / self.high, factor / self.low, self.evidence, self.because)
+        return replace(self, value=factor / self.value, low=factor / self.high, high=factor / self.low)
 
     def at_least(self, bound: float) -> Estimate:
         """The estimate with no end under `bound`, which its value keeps.
@@ -65,7 +86,13 @@ class Estimate:
             "high": self.high,
             "evidence": self.evidence,
             "because": self.because,
+            **({"distance": str(self.distance)} if self.distance else {}),
         }
+
+
+def described_alone(like: str) -> str:
+    """Why an estimate of a chip of one's own is bounded, whatever is published of its relatives."""
+    return f"a chip of one's own, like {like}: nothing published or measured on it"
 
 
 def group_of(chip: Chip, model: Model) -> str:
@@ -79,6 +106,10 @@ def step_estimate(
     """A step time with the interval that residuals on published results of its kind gave."""
     table, model, arch = calibration.training.intervals, workload.model, architecture(chip)
     low, high = table["unknown"]
+    if chip.like and table.get("chips", {}).get(chip.id, 0) < FEWEST:
+        groups = table.get("groups", {}).values()  # what nobody measured is no surer than anything that was measured
+        low, high = min(low, *(g[0] for g in groups)), max(high, *(g[1] for g in groups))
+        return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "bounded", described_alone(chip.like))
     if arch not in table.get("architectures", ()):
         return Estimate(
             seconds,

@@ -17,6 +17,7 @@ from chipwise.predict.model.memory import RESERVE
 from chipwise.predict.model.schedule import COLLECTIVES, Breakdown
 from chipwise.predict.setup import set_up, stack_of
 from chipwise.predict.site import OVERLAPS
+from chipwise.units import format_count
 from chipwise.workload.model import Workload
 from chipwise.workload.params import lora_params
 
@@ -24,7 +25,7 @@ ROUNDING = 1e-9
 COMPUTE = ("matmul", "expert", "attention", "stream", "recompute")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Prediction:
     """What running `workload` on `accelerators` with `layout` takes."""
 
@@ -43,6 +44,9 @@ class Prediction:
     watts: float  # one chip, mean
     assumptions: tuple[str, ...]
     measured: bool = False  # the factor is from measurements of the chip
+
+    def __repr__(self) -> str:
+        return f"<Prediction {self.workload.name!r} on {self.accelerators} as {self.layout}: {self.step.value:.3g} s>"
 
     def __post_init__(self) -> None:
         """No path makes a step that is faster than physics allows."""
@@ -157,6 +161,14 @@ def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, 
         whole = float(np.ravel(getattr(times, kind))[0]) * p.calibration_factor
         out[kind] = {"exposed": p.parts[kind], "hidden": max(whole - p.parts[kind], 0.0)}
     return out
+
+
+def step_in_words(workload: Workload) -> str:
+    """What a step trains on."""
+    t = workload.train
+    if t.samples_unit == "images":
+        return f"{t.global_batch:,} images"
+    return f"{t.global_batch:,} sequences of {t.sequence:,} tokens, {format_count(t.global_batch * t.sequence)} in all"
 
 
 def assumptions(

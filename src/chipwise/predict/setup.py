@@ -193,4 +193,4 @@ def named_stack(workload: Workload) -> Stack | None:
 
 def stack_of(workload: Workload, chip: Chip, stack: Stack | None = None) -> Stack:
     """The stack given, the one the workload names, or the chip's usual one."""
-    return stack or named_stack(workload) or stack_for(chip, workload.model.family)
+    return stack or named_stack(workload) or stack_for(chip, workload.model.family, workload.train.lora_rank > 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp, log, prod
 
-from chipwise.catalog import Accelerators, Chip, Stack, default_stack, load, plain_stack, wraps
+from chipwise.catalog import Accelerators, Chip, Stack, adapter_stack, default_stack, load, plain_stack, wraps
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.model.components import ExecutionTarget, Traits
 from chipwise.predict.model.fabric import LinkCoefficients, Wires
@@ -101,10 +101,10 @@ def execution_target(
     )
 
 
-def stack_for(chip: Chip, family: str = "decoder") -> Stack:
-    """The stack assumed when none is named: one made for language models, or a plain one for others."""
+def stack_for(chip: Chip, family: str = "decoder", adapters: bool = False) -> Stack:
+    """The stack assumed when none is named: one made for language models or for adapters, or a plain one for others."""
     if family == "decoder":
-        return default_stack(chip, "train")
+        return adapter_stack(chip) if adapters else default_stack(chip, "train")
     return plain_stack(chip, "train")
 
 

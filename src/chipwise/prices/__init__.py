@@ -3,7 +3,7 @@
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
 from chipwise.prices.currency import read_rates
 from chipwise.prices.custom_prices import CustomPrices, laid_over, read_custom_prices
-from chipwise.prices.fit import Price, fabric_in_words, price_of, why_no_price
+from chipwise.prices.fit import Price, Rental, cheapest, cheapest_of, fabric_in_words, price_of, why_no_price
 from chipwise.prices.money import (
     Quote,
     chip_hours,
@@ -22,7 +22,10 @@ __all__ = [
     "Price",
     "PriceBook",
     "Quote",
+    "Rental",
     "age_in_days",
+    "cheapest",
+    "cheapest_of",
     "chip_hours",
     "custom_prices_in_words",
     "day_of",

@@ -4,28 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, timedelta
-from functools import cache, cached_property
-from typing import Literal
+from datetime import date
+from functools import cached_property
+from typing import Any, Literal
 
 from chipwise.catalog import Commitment, Offer, load
+from chipwise.catalog.files import once
 from chipwise.prices.stored import read_stored, updated
 
-STALE_DAYS = 90
+STALE_DAYS = 90  # a price that is older on the day of asking is stale: marked wherever it is shown
+# Assumed (2026-11-18): twice as old, and older than the list by that, a price decides nothing. Every chip of the list
+# that has a price has one within these days.
+OUTDATED_DAYS = 2 * STALE_DAYS
 LISTED = "list prices of the catalog"  # the origin of those shipped
 FabricNeeded = Literal["known", "any"]
 GIVEN = "given"  # the cloud of an offer that stands for a price given by hand
 
 
-@dataclass(frozen=True)  # without slots: the newest date is looked up for every offer, and kept
+@dataclass(frozen=True)  # without slots: what was looked up is kept
 class PriceBook:
-    """Offers and commitments, and in words where they come from."""
+    """Offers and commitments, and in words where they come from.
+
+    Whether an offer counts hangs on the offer, the list's date and `oldest_days` alone, never on other offers: so one
+    offer more can't raise a price, nor can one less lower it.
+    """
 
     offers: tuple[Offer, ...]
     commitments: tuple[Commitment, ...]
     origin: str
     own: tuple[str, ...] = ()  # files of a company's own prices, the last laid over the others
     fabric: FabricNeeded = "known"  # above one instance, offers known to be joined alone, or also those not known
+    made: date | None = None  # the day of the list; None: of its newest offer. A part of a list is as old as the list
+    oldest_days: float = OUTDATED_DAYS  # list prices that are older than the list by more don't count
+
+    def __post_init__(self) -> None:
+        if self.made is None and self.offers:
+            dates = [o.date for o in self.offers if not o.own] or [o.date for o in self.offers]
+            object.__setattr__(self, "made", date.fromisoformat(max(dates)))
+
+    def outdated(self, offer: Offer, spot: bool = False) -> bool:
+        """Whether a list price is so old that it doesn't count; a company's own always does."""
+        if offer.own or self.made is None:
+            return False
+        return (self.made - date.fromisoformat(offer.dated(spot))).days > self.oldest_days
+
+    @cached_property
+    def lookups(self) -> dict[object, Any]:
+        """What was looked up in this book."""
+        return {}
 
     def offers_for(
         self,
@@ -77,19 +103,8 @@ class PriceBook:
         ]
         return tuple(sorted(commitments, key=lambda c: (c.usd_per_chip_hour, c.cloud, c.region)))
 
-    @cached_property
-    def newest(self) -> date:
-        """The date of the newest list price; own prices don't make a list old."""
-        listed_dates = [o.date for o in self.offers if not o.own] or [o.date for o in self.offers]
-        return date.fromisoformat(max(listed_dates))
 
-    def recent(self, offers: Iterable[Offer], days: int = STALE_DAYS) -> tuple[Offer, ...]:
-        """Offers that count before older ones: list prices so near to the newest, and every own price."""
-        oldest = (self.newest - timedelta(days=days)).isoformat() if self.offers else ""
-        return tuple(o for o in offers if o.own or o.date >= oldest)
-
-
-@cache
+@once
 def listed() -> PriceBook:
     """The list prices in force: those that come with this version, and over them those that `prices update` kept."""
     catalog = load()

@@ -321,7 +321,7 @@ def priced(chips: Iterable[Chip], book: PriceBook, today: date) -> tuple[PricedC
 
 
 def _priced(chip: Chip, book: PriceBook, today: date) -> PricedChip:
-    ondemand, spot = (price_of(chip, 1, spot, today, book, whole_instances=True) for spot in (False, True))
+    ondemand, spot = (price_of(chip, 1, spot, today, book) for spot in (False, True))
     if ondemand and spot and spot.usd_per_chip_hour >= ondemand.usd_per_chip_hour:
         spot = None  # no use
     cluster = price_of(chip, 2 * chip.fabric.host_chips, False, today, book)

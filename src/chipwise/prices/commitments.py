@@ -1,4 +1,4 @@
-"""Commitments that count: none older than a year or of low confidence, none above what the chips cost on demand."""
+"""Commitments that count: with the host, no older than a year, not of low confidence, below the price on demand."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 
-from chipwise.catalog import Chip, Commitment
+from chipwise.catalog import Chip, Commitment, instances
+from chipwise.catalog.instances import squashed
+from chipwise.catalog.joined import joined
 from chipwise.catalog.offers import DOUBTFUL
 from chipwise.prices.book import PriceBook
-from chipwise.prices.fit import price_of
+from chipwise.prices.fit import ALONE, price_of
 from chipwise.prices.record import age_in_days
 
 OLDEST_DAYS = 365
@@ -48,11 +50,27 @@ def commitments_that_count(
             left_out.setdefault((c.cloud, "older than a year"), []).append(c)
         elif c.note.startswith(DOUBTFUL):
             left_out.setdefault((c.cloud, "of low confidence"), []).append(c)
+        elif c.note.startswith(ALONE):
+            left_out.setdefault((c.cloud, "without the host"), []).append(c)
         elif against is not None and c.usd_per_chip_hour >= against:
             left_out.setdefault((c.cloud, f"not below ${against:.2f}/h on demand"), []).append(c)
         else:
             counted.append(c)
     return Commitments(tuple(counted), tuple(f"{_named(many)}: {why}" for (_, why), many in left_out.items()))
+
+
+def instance_chips(c: Commitment, book: PriceBook) -> float:
+    """The chips of the instance of a commitment; 1 where none is known: it is for any number of chips."""
+    if not c.instance:
+        return 1.0
+    named = instances().get((c.cloud, squashed(c.instance)))
+    mine = (o.chips for o in book.offers if (o.cloud, o.instance) == (c.cloud, c.instance))
+    return float(named.chips) if named else next(mine, 1.0)
+
+
+def may_be_joined(c: Commitment) -> bool:
+    """Whether several instances of a commitment work together: unless they are known to stand alone."""
+    return c.own or joined(c.cloud, c.instance) != "no"
 
 
 def _named(commitments: list[Commitment]) -> str:

@@ -22,6 +22,7 @@ from chipwise.catalog import Commitment, Offer, exact_chip, load
 from chipwise.catalog.joined import Joined, joined
 from chipwise.catalog.offers import ANY
 from chipwise.errors import BrokenFile, UnknownName
+from chipwise.io.clock import day_of_asking
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
 from chipwise.io.printable import csv_cell
 from chipwise.prices.book import PriceBook
@@ -77,7 +78,7 @@ def read_custom_prices(path: Path, rates: Rates = NO_RATES, today: date | None =
     """The prices of a file; a line that can't be used is a `BrokenFile` that names it."""
     header, lines = read_lines(path)
     check_columns(path.name, header, NEEDED, (*COLUMNS, CURRENCY))
-    when = today or date.today()
+    when = today or day_of_asking()
     rows: list[CustomPriceRow] = []
     line_of: dict[tuple[str, ...], int] = {}
     for line in lines:

@@ -1,16 +1,21 @@
-"""Which offers can hold chips that work together, and the one to take.
+"""The one price of chips: the cheapest offer that holds them, whole instances paid, for every verb that asks.
 
-An instance that holds all of the chips always counts. Several instances count where a fast fabric is known to join
-them, those whose network is not known only where the price book says so. A TPU slice is one instance.
+Chips that work together lie in one instance, or in instances of whole hosts that a fast fabric is known to join (those
+whose network is not known only where the price book says so). Within an instance no fabric is asked for. Pieces that
+need nothing of one another, such as replicas, may lie in any number of instances of any size. A TPU slice is one
+instance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
+from math import ceil
 
-from chipwise.catalog import Chip, Offer, load
+from chipwise.catalog import Accelerators, Chip, Offer, load
 from chipwise.catalog.offers import ANY
+from chipwise.io.clock import day_of_asking
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
 from chipwise.prices.record import age_in_days
 from chipwise.prices.supply import counts_as_joined, supplied
@@ -46,6 +51,26 @@ class Price:
         return f"${self.usd_per_chip_hour:.2f}/h ({o.cloud}, {o.region}, {age})"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rental:
+    """Whole instances (of TPUs: slices) of one offer that hold chips, and what a chip-hour of them costs."""
+
+    price: Price
+    size: int  # chips of one instance
+    chips: int  # of all instances: paid for
+    pieces: int  # that they hold, as many as asked for or more
+
+    @property
+    def usd_per_hour(self) -> float:
+        """US dollars an hour of all chips that are paid for."""
+        return self.chips * self.price.usd_per_chip_hour
+
+    @property
+    def usd_per_piece_hour(self) -> float:
+        """US dollars an hour of one of the pieces that the instances hold."""
+        return self.usd_per_hour / self.pieces
+
+
 def paid_chips(chip: Chip, chips: int, instance: float) -> int:
     """Chips that are paid for: whole instances of so many; TPU slices and shares of a chip as they are.
 
@@ -57,32 +82,75 @@ def paid_chips(chip: Chip, chips: int, instance: float) -> int:
     return int(-(-chips // instance) * instance)
 
 
-def price_of(
+def rentals(
     chip: Chip,
     chips: int,
+    pieces: int = 1,
     spot: bool = False,
     today: date | None = None,
     book: PriceBook | None = None,
-    whole_instances: bool = False,
-    slice_chips: int = 0,
-) -> Price | None:
-    """The cheapest offer for so many chips that work together; None where nobody lists a price.
+) -> tuple[Rental, ...]:
+    """Every way to rent so many pieces of chips that work together, cheapest by the hour first.
 
-    Cheapest by the chip-hour; with `whole_instances` by what the instances cost that hold the chips. `slice_chips` are
-    those of one TPU slice, where the chips are several slices.
+    >>> h100 = load().chips["h100"]
+    >>> {rental.price.offer.joined for rental in rentals(h100, 64)}
+    {'yes'}
+    """
+    day, prices = today or day_of_asking(), book or listed()
+    offers, note = fitting(chip, chips, spot, prices)
+    out = [_rental(chip, o, chips, pieces, spot, day, note) for o in offers]
+    return tuple(sorted(out, key=lambda rental: round(rental.usd_per_hour, 9)))
 
-    >>> price_of(load().chips["v5e"], 64, today=date(2026, 8, 30)).offer.instance
+
+def cheapest(
+    chip: Chip,
+    chips: int,
+    pieces: int = 1,
+    spot: bool = False,
+    today: date | None = None,
+    book: PriceBook | None = None,
+) -> Rental | None:
+    """The cheapest way to rent so many pieces of chips that work together; None where nobody lists a price.
+
+    >>> cheapest(load().chips["v5e"], 64, today=date(2026, 8, 30)).price.offer.instance
     'v5litepod-64'
-    >>> price_of(load().chips["mi355x"], 64) is None
+    >>> cheapest(load().chips["mi355x"], 64) is None
     True
     """
-    offers, note = fitting(chip, chips, spot, book or listed(), slice_chips)
-    if not offers:
-        return None
-    best = offers[0]
-    if whole_instances:
-        best = min(offers, key=lambda o: round(paid_chips(chip, chips, o.chips) * usd_per_chip_hour(o, spot), 9))
-    return priced_offer(best, spot, today or date.today(), note)
+    every = rentals(chip, chips, pieces, spot, today, book)
+    return with_fresh(every[0], every) if every else None
+
+
+def cheapest_of(
+    acc: Accelerators, spot: bool = False, today: date | None = None, book: PriceBook | None = None
+) -> Rental | None:
+    """The cheapest way to rent chips that all work together, in the slices that are named."""
+    return cheapest(acc.chip, acc.count // acc.slices, acc.slices, spot, today, book)
+
+
+def price_of(
+    chip: Chip, chips: int, spot: bool = False, today: date | None = None, book: PriceBook | None = None
+) -> Price | None:
+    """The price of a chip-hour of the cheapest way to rent so many chips that work together."""
+    rental = cheapest(chip, chips, 1, spot, today, book)
+    return None if rental is None else rental.price
+
+
+def with_fresh(rental: Rental, others: Iterable[Rental]) -> Rental:
+    """The rental; of a stale price it is said what the cheapest is that is not stale."""
+    if not rental.price.stale:
+        return rental
+    fresh = min((r for r in others if not r.price.stale), key=lambda r: r.usd_per_hour, default=None)
+    if fresh is None:
+        return rental
+    words = f"stale; with prices of the last {STALE_DAYS} days it costs {_times(fresh, rental)}: {fresh.price}"
+    note = "; ".join(part for part in (words, rental.price.note) if part)
+    return replace(rental, price=replace(rental.price, note=note))
+
+
+def _times(fresh: Rental, stale: Rental) -> str:
+    more = round((fresh.usd_per_hour / stale.usd_per_hour - 1) * 100) if stale.usd_per_hour else 0
+    return f"{more} % more" if more else "the same"
 
 
 def priced_offer(offer: Offer, spot: bool, today: date, note: str = "") -> Price:
@@ -90,31 +158,43 @@ def priced_offer(offer: Offer, spot: bool, today: date, note: str = "") -> Price
     return Price(usd_per_chip_hour(offer, spot), spot, offer, age_in_days(offer.dated(spot), today), note)
 
 
-def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook, slice_chips: int = 0) -> tuple[tuple[Offer, ...], str]:
+def fitting(chip: Chip, chips: int, spot: bool, book: PriceBook) -> tuple[tuple[Offer, ...], str]:
     """The offers that can hold so many chips that work together, cheapest first, and what is wrong with them all.
 
-    Instances smaller than a host count only where nothing larger is listed, offers much older than the newest of the
-    list only where nothing else is, or nothing as small; a company's own prices always count.
+    Whether an offer can is a matter of the offer alone. What supplies fewer chips than asked for counts only where
+    nobody supplies as many.
 
     >>> {o.joined for o in fitting(load().chips["h100"], 64, False, listed())[0]}
     {'yes'}
     """
-    offers = book.offers_for(chip.id, spot)
+    key = ("fitting", chip.id, chips, spot)
+    if key not in book.lookups:
+        book.lookups[key] = _fitting(chip, chips, spot, book)
+    offers: tuple[tuple[Offer, ...], str] = book.lookups[key]
+    return offers
+
+
+def _fitting(chip: Chip, chips: int, spot: bool, book: PriceBook) -> tuple[tuple[Offer, ...], str]:
+    offers = tuple(o for o in book.offers_for(chip.id, spot) if counts(o, spot, book))
     if chip.id in load().slices:
-        return _slices(chip, slice_chips or chips, offers, book)
-    offers = tuple(o for o in offers if _holds(o, chips) or counts_as_joined(o, book))
-    host = min(chips, chip.fabric.host_chips)
-    whole = tuple(o for o in offers if _holds(o, host))
-    enough = tuple(o for o in whole or offers if supplied(o, book) >= chips)
-    notes = [] if whole else [f"only instances of fewer than {host} chips are listed"]
-    if offers and not enough:
-        notes.append(f"so many take a contract: no offer is known to join {chips:,} chips")
-    return _preferred(enough or whole or offers, book), "; ".join(notes)
+        return _slices(chip, chips, offers), ""
+    held = tuple(o for o in offers if fits(o, chip, chips, book))
+    enough = tuple(o for o in held if supplied(o, book) >= chips)
+    short = held and not enough
+    note = f"so many take a contract: no offer is known to join {chips:,} chips" if short else ""
+    return enough or held, note
 
 
-def with_hosts(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
-    """Without list prices that leave the host out, which look cheaper than they are; those where nothing else is."""
-    return tuple(o for o in offers if o.own or not o.note.startswith(ALONE)) or offers
+def counts(offer: Offer, spot: bool, book: PriceBook) -> bool:
+    """Whether an offer may decide anything: neither outdated nor without its host. A company's own always may."""
+    return offer.own or not (book.outdated(offer, spot) or offer.note.startswith(ALONE))
+
+
+def fits(offer: Offer, chip: Chip, chips: int, book: PriceBook) -> bool:
+    """Whether chips that work together fit into an instance, or into joined instances of whole hosts."""
+    if _holds(offer, chips):
+        return True
+    return counts_as_joined(offer, book) and (offer.own or offer.chips >= chip.fabric.host_chips)
 
 
 def usd_per_chip_hour(offer: Offer, spot: bool) -> float:
@@ -135,15 +215,31 @@ def why_no_price(chip: Chip, chips: int, spot: bool, book: PriceBook) -> str:
     if not offers:
         doubtful = next((o for o in book.offers if o.chip_id == chip.id and o.doubtful and o.price(spot)), None)
         if doubtful is not None:
-            usd = usd_per_chip_hour(doubtful, spot)
-            said = f"the only {what} of {chip.id} is of low confidence (${usd:.2f}/h, {doubtful.cloud})"
-            return f"{said}; --price {chip.id}={usd:.2f} counts it"
+            return f"the only {what} of {chip.id} is of low confidence{_counted(doubtful, spot)}"
         return f"{chip.id} has no {what} in {book.origin}"
-    unknown = sum(1 for o in offers if o.joined == "unknown")
-    offered = f"none of the {len(offers)} offers" if len(offers) > 1 else "no offer"
-    said = f"{offered} with a {what} of {chip.id} is known to have a fast fabric, which {chips:,} chips need"
+    counted = [o for o in offers if counts(o, spot, book)]
+    if not counted:
+        current = [o for o in offers if not book.outdated(o, spot)]
+        if current:
+            return f"every {what} of {chip.id} leaves the host out{_counted(current[0], spot)}"
+        age = age_in_days(max(o.dated(spot) for o in offers), day_of_asking())
+        return f"every {what} of {chip.id} is outdated; --max-age {age}d counts the newest"
+    if chip.id in load().slices:
+        largest = max(counted, key=lambda o: o.chips)
+        return f"no slice of {chip.id} over several hosts has a {what}, only {largest.instance}"
+    if chips <= chip.fabric.host_chips:
+        return f"no instance with a {what} of {chip.id} holds {chips:,} chips"
+    unknown = sum(1 for o in counted if o.joined == "unknown" and o.chips >= chip.fabric.host_chips)
+    offered = f"none of the {len(counted)} offers" if len(counted) > 1 else "no offer"
+    fabric = f"{offered} with a {what} of {chip.id} is known to have a fast fabric, which {chips:,} chips need"
     many = f"{unknown} offers" if unknown > 1 else "one offer"
-    return f"{said}; --fabric any counts {many} whose network is not known" if unknown else said
+    return f"{fabric}; --fabric any counts {many} whose network is not known" if unknown else fabric
+
+
+def _counted(offer: Offer, spot: bool) -> str:
+    """An offer that doesn't count, and how to count it."""
+    usd = usd_per_chip_hour(offer, spot)
+    return f" (${usd:.2f}/h, {offer.cloud}); --price {offer.chip_id}={usd:.2f} counts it"
 
 
 def fabric_in_words(book: PriceBook) -> str:
@@ -157,31 +253,30 @@ def _holds(offer: Offer, chips: int) -> bool:
     return offer.instance == ANY or offer.chips >= chips
 
 
-def _preferred(offers: tuple[Offer, ...], book: PriceBook) -> tuple[Offer, ...]:
-    """Recent offers, and those with the host in the price, where there are any.
+def _rental(chip: Chip, offer: Offer, chips: int, pieces: int, spot: bool, today: date, note: str) -> Rental:
+    """Whole instances of one offer; pieces smaller than an instance fill it."""
+    price = priced_offer(offer, spot, today, note)
+    if chip.id in load().slices or offer.instance == ANY or offer.chips < 1:
+        return Rental(price=price, size=chips, chips=chips * pieces, pieces=pieces)
+    size = int(offer.chips)
+    inside = size // chips
+    instances = ceil(pieces / inside) if inside else pieces * ceil(chips / size)
+    return Rental(price=price, size=size, chips=instances * size, pieces=instances * inside if inside else pieces)
 
-    Older ones, up to twice as far from the newest, count where they are smaller than every recent one: whoever needs
-    two chips should not pay for eight since the list of the seller of two is some weeks older.
+
+def _slices(chip: Chip, chips: int, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """The offers of slices for so many chips, by the name of the slice itself.
+
+    A chip-hour costs the same in slices of every size over several hosts (it need not within one: v2-8 and v2-32), so
+    the list leaves most sizes out.
     """
-    recent = book.recent(offers)
-    if not recent:
-        return with_hosts(offers)
-    least = min(o.chips for o in recent)
-    smaller = [o for o in book.recent(offers, 2 * STALE_DAYS) if o.chips < least]
-    return with_hosts(tuple(o for o in offers if o in recent or o in smaller))
-
-
-def _slices(chip: Chip, chips: int, offers: tuple[Offer, ...], book: PriceBook) -> tuple[tuple[Offer, ...], str]:
-    """The offers of slices of at least so many chips, by the name of the slice itself: a chip-hour costs the same."""
-    most = load().slices[chip.id].max_chips
-    needed = min(chips, most)
-    holding = tuple(_named(o, needed) for o in offers if o.own or _holds(o, needed))
-    note = "" if holding else f"only slices of fewer than {needed} chips are listed"
-    return _preferred(holding or offers, book), note
+    needed = min(chips, load().slices[chip.id].max_chips)
+    least = min(needed, chip.fabric.host_chips + 1)
+    return tuple(_named(o, needed) for o in offers if o.own or _holds(o, least))
 
 
 def _named(offer: Offer, chips: int) -> Offer:
-    """An offer of a larger slice as one of so many chips."""
+    """An offer of another slice as one of so many chips."""
     if offer.chips == chips or offer.instance == ANY or offer.own or "-" not in offer.instance:
         return offer
     cores = load().slices[offer.chip_id].counts == "cores"

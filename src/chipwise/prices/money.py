@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal
 
-from chipwise.catalog import Chip
+from chipwise.catalog import Accelerators
 from chipwise.errors import InputError
 from chipwise.predict.estimate import Estimate
 from chipwise.prices.book import STALE_DAYS, PriceBook
-from chipwise.prices.fit import Price, paid_chips, price_of
+from chipwise.prices.fit import Price, cheapest_of
 from chipwise.prices.record import price_record, quote_record
 from chipwise.units import HOUR, format_money
 
@@ -22,6 +22,7 @@ class Quote:
 
     usd: Estimate
     price: Price
+    chips: int  # paid for
     per: Literal["run", "hour"] = "run"
 
     def at(self, usd_per_chip_hour: float) -> Quote:
@@ -103,25 +104,22 @@ def day_of(text: str, field: str) -> str:
 
 
 def quote(
-    chip: Chip,
-    chips: int,
+    acc: Accelerators,
     duration: Estimate,
     spot: bool = False,
     today: date | None = None,
     book: PriceBook | None = None,
-    slice_chips: int = 0,
 ) -> Quote | None:
-    """What a run of `duration` on so many chips costs in whole instances; None where nobody lists a price.
+    """What a run of `duration` on these chips costs in whole instances; None where nobody lists a price.
 
-    >>> from chipwise.catalog import load
+    >>> from chipwise.catalog import parse
     >>> two_hours = Estimate(7_200, 3_600, 14_400, "modelled")
-    >>> q = quote(load().chips["v5e"], 64, two_hours)
+    >>> q = quote(parse("v5e:64"), two_hours)
     >>> q.usd.value == 128 * q.price.usd_per_chip_hour, q.usd.high == 256 * q.price.usd_per_chip_hour
     (True, True)
     """
-    price = price_of(chip, chips, spot, today, book, whole_instances=True, slice_chips=slice_chips)
-    if price is None:
+    rental = cheapest_of(acc, spot, today, book)
+    if rental is None:
         return None
-    return Quote(
-        duration.scaled(chip_hours(paid_chips(chip, chips, price.offer.chips), 1.0) * price.usd_per_chip_hour), price
-    )
+    usd = duration.scaled(chip_hours(rental.chips, 1.0) * rental.price.usd_per_chip_hour)
+    return Quote(usd, rental.price, rental.chips)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from math import inf
 from typing import get_args
 
 from chipwise.errors import InputError, UnknownName
@@ -82,6 +83,7 @@ class OfferFilter:
             commitments=tuple(commitments),
             origin=f"{book.origin}, {words} alone" if words else book.origin,
             fabric=self.fabric,
+            oldest_days=book.oldest_days if self.max_age_days is None else inf,  # what is asked for counts
         )
 
     def _in_words(self, clouds: Sequence[str], regions: Sequence[str]) -> str:

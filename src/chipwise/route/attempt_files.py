@@ -43,6 +43,19 @@ class Unreadable(ValueError):
 
 def read_bounded(path: Path, most: int = MOST_BYTES, last: bool = False) -> bytes | None:
     """A file's bytes, or with `last` its last `most` ones; None where there is none. `Unreadable` for all else."""
+    part = read_part(path, -most if last else 0, most if last else most + 1)
+    if part is None:
+        return None
+    if len(part[1]) > most:
+        raise Unreadable(f"{path} is larger than {most:,} bytes")
+    return part[1]
+
+
+def read_part(path: Path, start: int, most: int) -> tuple[int, bytes, int] | None:
+    """At most so many bytes of a file: where they begin, they, and the file's size; None where there is none.
+
+    A `start` below 0 counts from the end.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
@@ -53,16 +66,13 @@ def read_bounded(path: Path, most: int = MOST_BYTES, last: bool = False) -> byte
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             raise Unreadable(f"{path} is no file")
-        if last:
-            os.lseek(handle, max(0, info.st_size - most), os.SEEK_SET)
-        data = _read(handle, most if last else most + 1)
+        begin = max(0, info.st_size + start) if start < 0 else start
+        os.lseek(handle, begin, os.SEEK_SET)
+        return begin, _read(handle, most), info.st_size
     except OSError as error:
         _refuse(path, error)
     finally:
         os.close(handle)
-    if len(data) > most:
-        raise Unreadable(f"{path} is larger than {most:,} bytes")
-    return data
 
 
 def last_line(path: Path) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-DEFAULT_POLICY = "cheapest-within-deadline"  # of `simulate`, and of `jobs submit` before a router has one
+DEFAULT_POLICY = (
+    "cheapest-within-deadline"  # of `router run` and `simulate`, and of `jobs submit` before a router has one
+)
 JOB_STATES = ("pending", "running", "succeeded", "failed", "cancelled")  # as Slurm and Kubernetes call them
 BACKENDS = ("local", "slurm", "ray", "kubernetes")  # ours, each a package of `route.backends`
 BACKEND_GROUP = "chipwise.backends"  # entry points of other packages: the function that makes a backend

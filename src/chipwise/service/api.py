@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,6 +14,7 @@ from typing import Any
 
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.route.access import Forbidden, Identity
+from chipwise.route.attempt_log import attempt_of, read_log
 from chipwise.route.attempt_output import read_outputs
 from chipwise.route.job import Job
 from chipwise.route.ledger import Ledger, LedgerError
@@ -65,6 +68,7 @@ class Api:
             ("GET", "v1/jobs/*/decisions"): self._decisions,
             ("GET", "v1/jobs/*/events"): self._events,
             ("GET", "v1/jobs/*/output"): self._output,
+            ("GET", "v1/jobs/*/log"): self._log,
             ("GET", "v1/totals"): self._totals,
             ("GET", "v1/routers"): self._routers,
             ("GET", "v1/backends"): self._backends,
@@ -210,6 +214,15 @@ class Api:
         outputs = read_outputs(ledger, ledger.attempts(row.id))
         return answered(output={name: {"path": one.path, "last": one.last} for name, one in outputs.items()})
 
+    def _log(self, request: ApiRequest, ledger: Ledger, parts: tuple[str, ...]) -> ApiResponse:
+        row = _own(request, ledger, parts[2])
+        attempt = attempt_of(row, ledger.attempts(row.id), _whole(request.query, "attempt"))
+        part = read_log(ledger, attempt, _whole(request.query, "start") or 0)
+        if part is None:
+            return answered(log=None)
+        data = b64encode(part.data).decode("ascii")
+        return answered(log={"path": part.path, "start": part.start, "size": part.size, "data": data})
+
     def _totals(self, request: ApiRequest, ledger: Ledger, parts: tuple[str, ...]) -> ApiResponse:
         request.identity.check("read")
         return answered(totals=ledger.totals(None if request.identity.reads_all else request.identity.user))
@@ -301,6 +314,13 @@ def _limit(request: ApiRequest, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
         raise InputError("limit", text, f"a whole number from 1 to {most}")
     return min(int(text), most)
+
+
+def _whole(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name)
+    if text is not None and not re.fullmatch(r"-?[0-9]{1,15}", text):
+        raise InputError(name, text[:80], "a whole number")
+    return None if text is None else int(text)
 
 
 def _object(request: ApiRequest) -> Mapping[str, Any]:

@@ -8,7 +8,6 @@ from functools import partial
 from math import ceil, exp, inf, log2
 from typing import Any
 
-from chipwise.catalog import Chip
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing, Refusal
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
@@ -17,8 +16,8 @@ from chipwise.serving.measures import SloCheck
 from chipwise.serving.requests import OPEN, Requests, draw
 from chipwise.serving.service import Served, Service, ServingTarget, run, service, settled
 from chipwise.serving.split import Split
+from chipwise.serving.splits import by_reach, splits, worthwhile
 from chipwise.serving.step_times import EngineConfig
-from chipwise.workload.model import Model
 from chipwise.workload.serve import Bound
 
 Progress = Callable[[int, int, str], None]
@@ -28,8 +27,8 @@ LONG = 4_000  # and for those that confirm the best
 JOB = 10_000  # of an offline job
 STEPS = 9  # halvings of the ratio between a load that holds and one that doesn't: 1 % of the load
 FLAT = 1.05  # of the output: four times the users that give less than this much more only wait longer
-WIDEST = 64  # chips of one replica, at most
 CHUNKS = (1024, 2048, 4096, 8192, 16384)  # tokens of an iteration that are tried
+TIE = 0.01  # of a load: splits so near each other are alike, and the simplest is the best
 BETTER = 1.02  # a setting is changed for a load that is larger by so much
 BATCHES = (32, 64, 128, 256, 512, 1024, 2048)  # sequences at once that are tried
 
@@ -92,6 +91,7 @@ class CapacitySearch:
     chips: int
     capacities: tuple[Capacity, ...]
     refused: tuple[RefusedSplit, ...] = ()
+    passed_over: tuple[Split, ...] = ()  # estimated to hold clearly less than the best
 
     @property
     def best(self) -> Capacity:
@@ -116,39 +116,6 @@ class CapacitySearch:
     def needed_chips(self) -> int:
         """Chips of the best split that sustain the workload's own load; 0: it has none."""
         return self.needed_replicas * self.best.service.replica.split.chips
-
-
-def splits(model: Model, chips: int, fast: int) -> list[Split]:
-    """Ways to lay one replica over at most `chips`, `fast` of which share fast links."""
-    if model.family == "cnn":
-        return [Split()]
-    widths = [n for n in _powers(chips) if model.heads % n == 0]
-    out = [Split(tp=n) for n in widths if n <= max(fast, 1)]
-    widest = max(s.tp for s in out)
-    out += [Split(tp=widest, pp=n) for n in _powers(chips // widest) if n > 1 and model.layers % n == 0]
-    if model.experts is not None:
-        e = model.experts.count
-        out += [Split(tp=s.tp, ep=s.tp) for s in out if s.tp > 1 and s.pp == 1 and e % s.tp == 0]
-        out += [Split(dp=n, ep=n) for n in _powers(chips) if n > 1 and e % n == 0 and n <= fast]
-    return [s for s in out if s.chips <= min(chips, WIDEST)]
-
-
-def by_reach(ways: Sequence[Split], chip: Chip) -> list[list[Split]]:
-    """Splits in the order to try them: those over several hosts that only PCIe and the network join come last, alone.
-
-    >>> from chipwise.catalog import load
-    >>> by_reach([Split(tp=8), Split(tp=8, pp=2)], load().chips["l40s"])
-    [[Split(tp=8, pp=1, dp=1, ep=1)], [Split(tp=8, pp=2, dp=1, ep=1)]]
-    """
-    if chip.fabric.kind != "pcie":
-        return [list(ways)]
-    near = [split for split in ways if split.chips <= chip.fabric.host_chips]
-    far = [split for split in ways if split.chips > chip.fabric.host_chips]
-    return [group for group in (near, far) if group]
-
-
-def _powers(most: int) -> list[int]:
-    return [1 << i for i in range(int(log2(most)) + 1)] if most >= 1 else []
 
 
 def trial_requests(target: ServingTarget, seed: int = 0, count: int = COUNT) -> Requests:
@@ -254,9 +221,8 @@ def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capa
     elif interval:
         low, high = served.request_rate.low, served.request_rate.high
     many = of.replicas // one.replicas
-    return Capacity(
-        of, Estimate(load * many, low * many, high * many, by.evidence, by.because), served, why, tuple(trials)
-    )
+    span = Estimate(load * many, low * many, high * many, by.evidence, by.because, by.distance)
+    return Capacity(of, span, served, why, tuple(trials))
 
 
 def search(
@@ -267,32 +233,38 @@ def search(
     progress: Progress | None = None,
     only: Sequence[Split] | None = None,
 ) -> CapacitySearch:
-    """Every split of replicas over these chips, each with its largest load; the settings of the best one tuned."""
+    """The splits of replicas over these chips, each with its largest load; the settings of the best one tuned.
+
+    `only` these splits, or all that are worth a simulation (`worthwhile`).
+    """
     requests = trial_requests(target, seed)
     model = target.workload.model
     fast = domain(slice_for(target.chip, chips))
     groups = [list(only)] if only is not None else by_reach(splits(model, chips, fast), target.chip)
-    count = sum(map(len, groups))
     capacities: list[Capacity] = []
     refused: list[RefusedSplit] = []
     refusals: list[Refusal] = []
+    passed: list[Split] = []
     for group in groups:
+        services: dict[Split, Service] = {}
         for split in group:
-            if progress:
-                progress(len(capacities) + len(refused), count, str(split))
             try:
-                candidate = service(target, split, max(1, chips // split.chips))
+                services[split] = service(target, split, max(1, chips // split.chips))
             except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
                 refused.append(RefusedSplit(split, str(refusal)))
                 refusals.append(refusal)
-                continue
-            capacities.append(capacity_of(candidate, requests))
+        tried = list(services) if only is not None else worthwhile(services, fast, chips)
+        passed += [split for split in services if split not in tried]
+        for done, split in enumerate(tried):
+            if progress:
+                progress(done, len(tried), str(split))
+            capacities.append(capacity_of(services[split], requests))
         if any(c.load.value > 0 for c in capacities):
             break
     if not capacities:
         nothing = NoLayout(f"{model.name} can't be split over {chips} {target.chip.id}", "other counts may do")
         raise refusals[-1] if refusals else nothing
-    ranked = sorted(capacities, key=lambda c: -c.worth)
+    ranked = _ranked(capacities)
     if ranked[0].load.value <= 0:
         raise impossible(target, (c.served.measures.slo_checks for c in ranked))
     if tune:
@@ -300,10 +272,18 @@ def search(
     longer: list[Capacity] = []
     while not longer or ranked[0] is not longer[-1]:  # until the best of all is one that a longer run confirmed
         longer.append(confirmed(ranked[0], seed))
-        ranked = sorted([longer[-1], *ranked[1:]], key=lambda c: -c.worth)
+        ranked = _ranked([longer[-1], *ranked[1:]])
         if ranked[0] in longer:
             break
-    return CapacitySearch(target, chips, tuple(ranked), tuple(refused))
+    return CapacitySearch(target, chips, tuple(ranked), tuple(refused), tuple(passed))
+
+
+def _ranked(capacities: Iterable[Capacity]) -> list[Capacity]:
+    """The largest load first, but for one of a split with fewer axes that is as large to within `TIE`."""
+    ranked = sorted(capacities, key=lambda c: -c.worth)
+    near = [c for c in ranked if c.worth * (1 + TIE) >= ranked[0].worth]
+    best = min(near, key=lambda c: c.service.replica.split.axes)
+    return [best, *(c for c in ranked if c is not best)]
 
 
 def confirmed(capacity: Capacity, seed: int = 0) -> Capacity:

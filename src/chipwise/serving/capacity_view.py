@@ -139,6 +139,7 @@ def record(c: ServingCapacity) -> dict[str, Any]:
         "rows": [row_record(SPLITS, row) for row in c.rows],
         "front": [row_record(FRONT, point) for point in c.front],
         "refused": c.refused,
+        "passed_over": c.search.passed_over,
         "needed_chips": c.needed_chips or None,
         "job": None if c.job is None else job_record(c.job),
         "assumptions": assumptions(c),
@@ -157,6 +158,7 @@ def blocks(c: ServingCapacity) -> list[Block]:
         Text(f"{c.workload.name} on {c.accelerators}: {_slo(c)}; {requests_of(c.workload.serve)}"),
         *(Text(line) for line in (_largest(c), _job(c), _needed(c)) if line),
         table(SPLITS, c.rows, c, strong=frozenset({0}), title="Largest load of each split"),
+        *([Text(_passed_over(c))] if c.search.passed_over else []),
         _best(c.best),
         table(FRONT, c.front, c, title="Pareto front: nothing else is faster for a user and gives more a chip"),
         *section_of(c.launchable),
@@ -164,6 +166,12 @@ def blocks(c: ServingCapacity) -> list[Block]:
         *section("What decides this workload", metrics_that_matter(c.workload)),
         *section("Assumptions", assumptions(c)),
     ]
+
+
+def _passed_over(c: ServingCapacity) -> str:
+    """How many splits were not simulated, and why."""
+    count = len(c.search.passed_over)
+    return f"{plural(count, 'other split')} not simulated: by a steady stream of requests no match for the best"
 
 
 def _slo(c: ServingCapacity) -> str:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from chipwise.catalog.calibration import Residuals, ServingCalibration
-from chipwise.predict.estimate import Estimate
+from chipwise.predict.estimate import Distance, Estimate, described_alone
+from chipwise.serving.distance import Place
 from chipwise.serving.residuals import MODEL, PLACE, design_of, factor, load_of
+from chipwise.serving.widths import widths_of
 
 Point = tuple[list[float], str, str]
 METRICS = ("throughput", "ttft", "tpot")
@@ -31,45 +33,68 @@ class Correction:
     high: float
     evidence: str
     because: str
+    distance: Distance | None = None  # at which the interval was learned
+
+    def around(self, low: float, value: float, high: float) -> Estimate:
+        """A time that is right already, with the interval of the model on top of its own."""
+        ends = low * exp(min(self.low, 0.0)), high * exp(max(self.high, 0.0))
+        return Estimate(value, *ends, self.evidence, self.because, self.distance)
 
     def time(self, seconds: float) -> Estimate:
         """A time corrected."""
         value = seconds * self.factor
-        return Estimate(
-            value, value * exp(min(self.low, 0.0)), value * exp(max(self.high, 0.0)), self.evidence, self.because
-        )
+        return self.around(value, value, value)
 
     def rate(self, per_s: float) -> Estimate:
         """A rate corrected: what takes longer gives less."""
         value = per_s / self.factor
-        return Estimate(
-            value, value * exp(-max(self.high, 0.0)), value * exp(-min(self.low, 0.0)), self.evidence, self.because
-        )
+        return self.around_rate(value, value, value)
+
+    def around_rate(self, low: float, value: float, high: float) -> Estimate:
+        """A rate that is right already, with the interval of the model on top of its own."""
+        ends = low * exp(-max(self.high, 0.0)), high * exp(-min(self.low, 0.0))
+        return Estimate(value, *ends, self.evidence, self.because, self.distance)
+
+
+BECAUSE = {
+    Distance.REGIME: "errors of {metric} on sources left out, fitted to others with the chip, stack and load",
+    Distance.CHIP: "errors of {metric} where only other stacks or loads of the chip were fitted to",
+    Distance.DESIGN: "errors of {metric} where only other chips of the design ({design}) were fitted to",
+    Distance.VENDOR: "errors of {metric} where only other chips of the vendor ({vendor}) were fitted to",
+    Distance.NOBODY: "errors of {metric} where no chip of the vendor ({vendor}) was fitted to",
+}
 
 
 def correction(
-    calibration: ServingCalibration, metric: str, mode: str, family: str, at: Point, language: bool = True
+    calibration: ServingCalibration, metric: str, mode: str, place: Place, family: str, at: Point, language: bool = True
 ) -> Correction:
     """What published rows say of a metric at a point; `language`: of a model that writes, as all published ones do."""
-    residuals = calibration.residuals.get(metric)
-    figures = _figures(residuals, at)
-    kind = "known" if figures else "new"
-    groups: Mapping[str, Any] = calibration.intervals.get(kind, {})
-    found = next((groups[g] for g in group_of(metric, mode, family) if g in groups), None)
     size = factor(calibration.residuals, metric, at)
     if not language:
-        low, high = found or (-1.0, 1.0)
-        return Correction(1.0, low, high, "bounded", "no published serving figures of such models to learn from")
-    design = design_of(at[2])
-    if found is None or not _design_known(residuals, at[2]):
-        low, high = found or (-1.0, 1.0)
-        return Correction(size, low, high, "bounded", f"no published {metric} of {design} chips under such a load")
-    why = (
-        f"{figures} published figures of this model on this stack and design"
-        if figures
-        else f"errors of published {metric} figures on models left out"
-    )
-    return Correction(size, found[0], found[1], "modelled", why)
+        distance = Distance.NOBODY
+        low, high = widths_of(calibration).bounds(metric, distance)
+        why = "no published serving figures of such models to learn from"
+        return Correction(1.0, low, high, "bounded", why, distance)
+    residuals = calibration.residuals.get(metric)
+    distance = widths_of(calibration).seen.distance(place)
+    figures = _figures(residuals, at)
+    low, high = widths_of(calibration).bounds(metric, distance)
+    groups: Mapping[str, Any] = calibration.intervals.get("known" if figures else "new", {})
+    nearest = next((groups[g] for g in group_of(metric, mode, family) if g in groups), None)
+    if nearest is not None:  # what is farther holds what is nearer
+        low, high = min(low, nearest[0]), max(high, nearest[1])
+    evidence = "modelled" if _design_known(residuals, at[2]) else "bounded"
+    if distance is not Distance.SOURCE:
+        why = BECAUSE[distance].format(metric=metric, design=place.design, vendor=place.vendor)
+    elif figures:
+        why = f"{figures} published figures of this model on this stack and design"
+    else:
+        why = f"errors of published {metric} figures on models left out"
+    if place.like:
+        evidence, why = "bounded", described_alone(place.like)
+    elif evidence == "bounded":
+        why += f"; none of {place.design} chips under such a load"
+    return Correction(size, low, high, evidence, why, distance)
 
 
 def _design_known(residuals: Residuals | None, place: str) -> bool:

@@ -164,7 +164,8 @@ def _mean(values: Array) -> Estimate:
         half = STUDENT * float(values.std()) / max(len(values) - 1, 1) ** 0.5
     else:
         half = STUDENT * float(_batched(values).std(ddof=1)) / BATCHES**0.5
-    return Estimate(value, value - half, value + half, SIMULATED)
+    # of few sections that differ much the error is larger than the mean, which no latency's is below
+    return Estimate(value, max(value - half, min(value, float(values.min()))), value + half, SIMULATED)
 
 
 def _batched(values: Array) -> Array:
@@ -212,7 +213,7 @@ def _gap_spread(run: Simulation) -> Spread | None:
         ends = [_gap_at(number, seconds, x)[1] for x in (max(share - error, 0.0), min(share + error, 1.0))]
         return Estimate(value, ends[0], ends[1], SIMULATED)
 
-    return Spread(Estimate(mean, mean - half, mean + half, SIMULATED), at(0.5), at(0.9), at(0.99))
+    return Spread(Estimate(mean, max(mean - half, 0.0), mean + half, SIMULATED), at(0.5), at(0.9), at(0.99))
 
 
 def _gap_of_each(run: Simulation) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import exp, inf
+from math import inf
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from chipwise.predict.estimate import Estimate
 from chipwise.predict.model.fabric import send_seconds
 from chipwise.predict.site import slice_for, wires
 from chipwise.present.numbers import plural
+from chipwise.serving.distance import place_of
 from chipwise.serving.estimates import Correction, correction
 from chipwise.serving.formats import formats
 from chipwise.serving.limits import DEFAULT_ROUTER
@@ -46,7 +47,7 @@ class ServingTarget:
     calibration: Calibration
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Service:
     """Equal replicas of a model behind a router."""
 
@@ -57,6 +58,9 @@ class Service:
     corrections: Mapping[str, Correction]
     prefill: Replica | None = None  # replicas of their own for prompts
     prefill_replicas: int = 0
+
+    def __repr__(self) -> str:
+        return f"<Service {self.replicas} replicas of {self.target.workload.model.name!r} on {self.replica.chip.id}>"
 
     @property
     def chips(self) -> int:
@@ -208,8 +212,9 @@ def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, 
     here = point(model, target.chip, split, target.stack, serve.precision, near)
     language = model.family == "decoder"
     metrics = {"tpot": "throughput", "ttft": "throughput"} if offline else {"tpot": "tpot", "ttft": "ttft"}
+    place = place_of(target.chip, target.stack, near.kind)
     return {
-        name: correction(target.calibration.serving, metric, "scheduled", target.chip.family, here, language)
+        name: correction(target.calibration.serving, metric, "scheduled", place, target.chip.family, here, language)
         for name, metric in metrics.items()
     }
 
@@ -236,7 +241,7 @@ def service(
     return Service(target, replica, decoding, router, near, replica, prompts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Served:
     """A service under a load: what was simulated, and every latency with the interval of model and run together."""
 
@@ -249,6 +254,9 @@ class Served:
     e2e: Spread
     token_rate: Estimate
     request_rate: Estimate
+
+    def __repr__(self) -> str:
+        return f"<Served {self.request_rate.value:.3g} requests/s, {self.token_rate.value:.3g} tokens/s>"
 
     @property
     def offline(self) -> bool:
@@ -264,8 +272,8 @@ class Served:
     @property
     def joules(self) -> Estimate:
         """Energy of an output token or of a request; the ends as if all of it grew with the time."""
-        value, by = self.measures.joules_per_token, self.service.corrections["tpot"]
-        return Estimate(value, value * exp(min(by.low, 0.0)), value * exp(max(by.high, 0.0)), by.evidence, by.because)
+        value = self.measures.joules_per_token
+        return self.service.corrections["tpot"].around(value, value, value)
 
     @property
     def user_rate(self) -> float:
@@ -312,7 +320,9 @@ def run(
     stay = m.e2e.mean.value  # in the replica: users of a closed loop wait for the way in and the stream as well
     back = stay / (stay + shown_s) if kind == "closed" else 1.0
     rates = [
-        _rate(r.scaled(back), tpot) if kind in ("closed", "offline") else replace(r, evidence=tpot.evidence)
+        _rate(r.scaled(back), tpot)
+        if kind in ("closed", "offline")
+        else replace(r, evidence=tpot.evidence, distance=tpot.distance)
         for r in (m.token_rate, m.request_rate)
     ]
     return Served(of, done, m, first, later, gaps, whole, *rates)
@@ -346,13 +356,10 @@ def _moved(spread: Spread, shift: float, scale: float, by: Correction) -> Spread
 
     def one(e: Estimate) -> Estimate:
         low, value, high = ((x + shift) * scale for x in (e.low, e.value, e.high))
-        model = Correction(1.0, by.low, by.high, by.evidence, by.because)
-        return Estimate(value, model.time(low).low, model.time(high).high, by.evidence, by.because)
+        return by.around(low, value, high)
 
     return Spread(*(one(getattr(spread, name)) for name in ("mean", "p50", "p90", "p99")))
 
 
 def _rate(e: Estimate, by: Correction) -> Estimate:
-    model = Correction(1.0, by.low, by.high, by.evidence, by.because)
-    low = model.rate(e.low).low if e.low > 0 else 0.0
-    return Estimate(e.value, low, model.rate(e.high).high, by.evidence, by.because)
+    return by.around_rate(max(e.low, 0.0), e.value, e.high)

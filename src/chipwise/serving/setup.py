@@ -187,19 +187,20 @@ def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | N
     encodes = spec.model.encoder is not None
     if encodes:
         config = replace(config, chunked=False)  # an encoder's tokens see all others: they pass together
+    budget = kv_cache_budget(
+        spec.model,
+        spec.chip,
+        spec.split,
+        spec.precision,
+        spec.kv_precision,
+        config.most_tokens,
+        MemoryShare(own.memory_share, own.share_of_free),
+    )
     return Replica(
         spec,
         parts(spec, calibration, GRID, old_kernels(spec.model, spec.stack, spec.release)),
         _coefficients(spec, calibration.serving),
-        kv_cache_budget(
-            spec.model,
-            spec.chip,
-            spec.split,
-            spec.precision,
-            spec.kv_precision,
-            config.most_tokens,
-            MemoryShare(own.memory_share, own.share_of_free),
-        ),
+        budget,
         config,
         step_bound(spec),
         slot=spec.longest if own.fixed_slots else 0.0,

@@ -31,6 +31,11 @@ class Split:
         """Ways each expert's width is split."""
         return max(1, self.tp * self.dp // self.ep)
 
+    @property
+    def axes(self) -> int:
+        """Ways in which it is split; experts follow the others."""
+        return (self.tp > 1) + (self.pp > 1) + (self.dp > 1)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {"name": str(self), "tp": self.tp, "pp": self.pp, "dp": self.dp, "ep": self.ep}

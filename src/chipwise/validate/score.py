@@ -15,6 +15,7 @@ from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.edge_calibration import load_edge_calibration
 from chipwise.errors import BrokenFile, ChipwiseError, InputError, NoSuchFile
 from chipwise.validate import bench_rows, edge_rows, kernel_rows, serving_rows, training_rows
+from chipwise.validate.by_distance import left_out_whole
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
 from chipwise.validate.edge import EDGE, score_edge_row
 from chipwise.validate.kernels import predict_kernel_row
@@ -28,13 +29,17 @@ Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and w
 LARGEST = 200_000_000  # bytes of a file of rows
 FLAT = "bench"  # rows of measurements, one point each
 SERVED = "inference"
+UNFITTED = "unfitted"  # inference rows with the protocol of their benchmark, which no effect was fitted to
 
 
 def published() -> list[Path]:
     """The rows that come with chipwise."""
     packaged = Path(str(files("chipwise.validate"))) / "rows"
     here = packaged if packaged.is_dir() else Path(__file__).resolve().parents[3] / "validation" / "rows"
-    return [here / name for name in ("training.csv", "kernels.csv", "inference.csv", "serving.csv")]
+    return [
+        here / name
+        for name in ("training.csv", "kernels.csv", "inference.csv", "serving.csv", "inference_unfitted.csv")
+    ]
 
 
 def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
@@ -56,6 +61,7 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
         ("kernel", kernel_rows.COLUMNS),
         (FLAT, bench_rows.COLUMNS),
         (EDGE, edge_rows.COLUMNS),
+        (UNFITTED, serving_rows.INFERENCE | serving_rows.PROTOCOL),
         (SERVED, serving_rows.INFERENCE),
         (SERVED, serving_rows.CLOSED),
     )
@@ -134,24 +140,34 @@ def score(
     for i, (kind, row) in enumerate(work):
         if progress:
             progress(i, len(work), row.get("id", ""))
-        if kind == SERVED and compiling is None and serving_rows.eligible(row):
-            scored += score_serving_row(row, calibration)
+        if kind in (SERVED, UNFITTED) and compiling is None and serving_rows.eligible(row):
+            scored += score_serving_row(row, calibration, kind == SERVED)
             continue
         if kind == EDGE and compiling is None and edge_rows.eligible(row):
             scored += score_edge_row(row, load_edge_calibration(refits=True))
             continue
-        one = score_row(kind, row, calibration, compiling) if kind not in (SERVED, EDGE) else None
+        one = score_row(kind, row, calibration, compiling) if kind not in (SERVED, UNFITTED, EDGE) else None
         if one is None:
             left["not a TPU training row" if reader_of(kind).eligible(row) else missing(kind, row)] += 1
         else:
             scored.append(one)
     training = [s for s in scored if s.kind == "training"]
     kernels = [s for s in scored if s.kind == "kernel"]
-    served = [s for s in scored if s.kind == SERVED]
+    apart = compiling is None and any(s.kind == "training" for s in scored)  # rows not fitted to: beside all others
+    unfitted = [s for s in scored if s.kind == UNFITTED and apart]
+    served = [s for s in scored if s.kind == SERVED or (s.kind == UNFITTED and not apart)]
     edges = [s for s in scored if s.kind == EDGE and s.metric != "energy"]
     energy = [s for s in scored if s.kind == EDGE and s.metric == "energy"]
     kinds = {kind for kind, _ in work}
-    main = training if "training" in kinds else served if SERVED in kinds else edges if EDGE in kinds else kernels
+    main = (
+        training
+        if "training" in kinds
+        else served
+        if {SERVED, UNFITTED} & kinds
+        else edges
+        if EDGE in kinds
+        else kernels
+    )
     out = {
         "calibration": load_edge_calibration().date if main is edges else calibration.training.date,
         "evidence": "modelled" if compiling is None else "compiled",
@@ -170,6 +186,10 @@ def score(
         }
     if served and main is not served:
         out["inference"] = sections(served)
+    if unfitted:
+        out["unfitted"] = {**sections(unfitted), "rows": [s.as_dict() for s in unfitted]}
+    if not paths and not ids and compiling is None and calibration.serving.errors:
+        out["left_out_whole"] = left_out_whole(calibration.serving)
     if edges and main is not edges:
         out["edge"] = sections(edges)
     if energy:
@@ -177,13 +197,15 @@ def score(
     if compiling is not None:
         by_bytes = {(s.compiled.compiler_bytes, s.compiled.modelled_bytes): s.compiled for s in scored if s.compiled}
         out["memory"] = memory_summary(list(by_bytes.values()))
-    out["rows"] = [s.as_dict() for s in scored]
+    out["rows"] = [s.as_dict() for s in scored if s.kind != UNFITTED or not apart]
     return out
 
 
 def reader_of(kind: str) -> Any:
     """The module that reads rows of a kind."""
-    return {"training": training_rows, SERVED: serving_rows, EDGE: edge_rows}.get(kind, kernel_rows)
+    return {"training": training_rows, SERVED: serving_rows, UNFITTED: serving_rows, EDGE: edge_rows}.get(
+        kind, kernel_rows
+    )
 
 
 def missing(kind: str, row: Mapping[str, str]) -> str:

@@ -8,12 +8,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chipwise.predict.estimate import Estimate
+from chipwise.validate.by_distance import by_distance
 from chipwise.validate.compiled import CompiledRow
 from chipwise.validate.summary import Pair
 from chipwise.validate.summary import summary as rated
 
 FIELDS = {"by_family": "family", "by_chip": "chip", "by_source": "source"}
-UNITS = {("inference", "throughput"): "tokens/s", ("edge", "throughput"): "samples/s", ("edge", "energy"): "J"}
+RATE = "tokens/s"
+UNITS = {
+    ("inference", "throughput"): RATE,
+    ("unfitted", "throughput"): RATE,
+    ("edge", "throughput"): "samples/s",
+    ("edge", "energy"): "J",
+}
 SERVED = FIELDS | {"by_metric": "metric", "by_mode": "mode"}
 
 
@@ -22,7 +29,7 @@ class Scored:
     """One published figure against its prediction: seconds, or a rate of inference."""
 
     id: str
-    kind: str  # "training", "kernel", "inference" or "edge"
+    kind: str  # "training", "kernel", "inference", "unfitted" or "edge"
     source: str
     chip: str
     family: str
@@ -50,6 +57,7 @@ class Scored:
             "low": e.low if e else None,
             "high": e.high if e else None,
             "evidence": e.evidence if e else None,
+            **({"distance": str(other.distance)} if other and other.distance else {}),
             "refusal": self.refusal or None,
             "leave_one_source_out": {"predicted": other.value, "low": other.low, "high": other.high} if other else None,
             **({"compiled": self.compiled.as_dict()} if self.compiled else {}),
@@ -69,7 +77,15 @@ def sections(scored: Sequence[Scored]) -> dict[str, Any]:
         **_split(scored, left_out=False),
         "leave_one_source_out": {"summary": summary(scored, left_out=True), **_split(scored, left_out=True)},
         **{f"leave_{kind}_out": _without(scored, kind) for kind in _also(scored)},
+        **_distances(scored),
     }
+
+
+def _distances(scored: Sequence[Scored]) -> dict[str, Any]:
+    """Serving figures by distance with their source left out; nothing of rows that have none."""
+    pairs = [(s.metric, Pair(s.observed, s.left_out)) for s in scored if s.observed is not None and s.left_out]
+    table = by_distance(pairs)
+    return {"by_distance": table} if table else {}
 
 
 def _also(scored: Sequence[Scored]) -> list[str]:

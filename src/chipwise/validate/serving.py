@@ -10,6 +10,7 @@ from chipwise.catalog.stacks import Stack
 from chipwise.errors import ChipwiseError
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.site import stack_for
+from chipwise.serving.distance import Place, place_of
 from chipwise.serving.estimates import correction
 from chipwise.serving.loads import Load, outcome
 from chipwise.serving.residuals import point
@@ -65,6 +66,11 @@ def point_of(row: ServingRow) -> tuple[list[float], str, str]:
     return point(row.model, row.chip, row.split, stack_of(row), row.precision, load_of(row))
 
 
+def place_of_row(row: ServingRow) -> Place:
+    """What the row has in common with others."""
+    return place_of(row.chip, stack_of(row), row.load, row.source.partition(": ")[0])
+
+
 def predict_serving_row(
     row: ServingRow, calibration: Calibration, replica: Replica | None = None
 ) -> dict[str, Estimate]:
@@ -73,25 +79,29 @@ def predict_serving_row(
     result = outcome(replica, load_of(row), calibration)
     out: dict[str, Estimate] = {}
     for metric in row.observed:
-        near = correction(calibration.serving, metric, row.mode, row.chip.family, point_of(row))
+        near = correction(calibration.serving, metric, row.mode, place_of_row(row), row.chip.family, point_of(row))
         value = result.of(metric)
         out[metric] = near.rate(value * row.replicas) if metric == "throughput" else near.time(value)
     return out
 
 
-def score_serving_row(row: Mapping[str, str], calibration: Calibration) -> list[Scored]:
-    """Every figure of an eligible row scored: by the refit without its model, and by the one without its source."""
+def score_serving_row(row: Mapping[str, str], calibration: Calibration, fitted: bool = True) -> list[Scored]:
+    """Every figure of an eligible row scored: by the refit without its model, and by the one without its source.
+
+    Rows that no effect was `fitted` to are scored by the calibration as it is, with widths that have not seen them.
+    """
+    kind = "inference" if fitted else "unfitted"
     try:
         parsed = read(row)
     except ChipwiseError as error:
         source = row.get("source_repo", "")
-        return [Scored(row.get("id", ""), "inference", source, "", "", None, None, None, str(error))]
-    base = (parsed.id, "inference", parsed.source, parsed.chip.id, parsed.chip.family)
+        return [Scored(row.get("id", ""), kind, source, "", "", None, None, None, str(error))]
+    base = (parsed.id, kind, parsed.source, parsed.chip.id, parsed.chip.family)
     try:
         replica = replica_of(parsed, calibration)
         mine, other = (
             predict_serving_row(parsed, calibration.with_serving(calibration.serving.leaving_out(name)), replica)
-            for name in (model_key(parsed.model), parsed.source)
+            for name in (model_key(parsed.model) if fitted else parsed.source, parsed.source)
         )
     except ChipwiseError as error:
         return [

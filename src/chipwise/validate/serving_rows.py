@@ -18,6 +18,7 @@ from chipwise.workload.model import Experts, Latent, Model
 
 INFERENCE = frozenset({"id", "accelerator", "scenario", "model", "precision", "input_len", "output_len"})
 CLOSED = frozenset({"id", "system", "model", "framework", "mode", "isl", "osl", "concurrency", "ttft_ms", "tpot_ms"})
+PROTOCOL = frozenset({"num_prompts", "range_ratio", "arrival"})
 DIMENSIONS = ("layers", "d_model", "heads", "d_ff")
 RATES = ("output_tokens_per_s_total", "ttft_ms", "tpot_ms")
 
@@ -67,6 +68,18 @@ class ServingRow:
     def replicas(self) -> int:
         """Replicas that share the chips."""
         return max(1, self.chips // self.split.chips)
+
+
+_ROUND = re.compile(r"^[^/]+/inference_results_v[\d.]+$")
+
+
+def repository_of(source: str) -> str:
+    """Who published a source: campaigns are of one repository, and all rounds of MLPerf have the same rules.
+
+    >>> repository_of("mlcommons/inference_results_v4.1"), repository_of(f"{CLOSED_SOURCE}: a model in fp8")
+    ('mlcommons/inference_results', 'ai-dynamo/aiconfigurator')
+    """
+    return "mlcommons/inference_results" if _ROUND.match(source) else source.partition(": ")[0]
 
 
 def kind_of(row: Mapping[str, str]) -> str:

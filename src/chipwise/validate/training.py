@@ -9,7 +9,8 @@ import numpy as np
 
 from chipwise.catalog.calibration import Calibration
 from chipwise.layout.enumerate import enumerate_layouts
-from chipwise.layout.search import SearchResult, search_in
+from chipwise.layout.results import SearchResult
+from chipwise.layout.search import search_in
 from chipwise.ops.table import build
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.learn.step_residuals import StepFactors

@@ -27,6 +27,14 @@ SERVED = [
     "Figures of inference rows are scored by the refit that left their model out, and by the one that left their",
     "source out: a repository, or a campaign of closed-loop runs (one model, precision, system and stack).",
 ]
+NEAREST = "By what else is published: the nearest figures that are left when the source is left out"
+WHOLE = [
+    "What else is published near a serving figure, and how far predictions were off: its whole repository left out of",
+    "the fit and of the widths, and in turn all figures of its load, stack, chip, design and vendor.",
+]
+UNFITTED = [
+    "Figures of sources that no coefficient was fitted to, by intervals that have not seen the repository.",
+]
 EDGE = [
     "Edge rows are scored by the refit that left their pair of model and device out, and by those that left their",
     "whole device, model or source out. Energy is that of the whole system at the wall, a sample.",
@@ -65,6 +73,18 @@ GROUPS: list[Column[Group]] = [
 ]
 
 
+DISTANCE: list[Column[Group]] = [
+    *GROUPS,
+    Column("low", lambda g: g.summary["low"], "low end", _share("low", "+"), help="median, from the value"),
+    Column("high", lambda g: g.summary["high"], "high end", _share("high", "+"), help="median, from the value"),
+]
+
+
+def distances(pairs: Mapping[str, Mapping[str, Any]], title: str) -> Table:
+    """A table of serving figures by metric and distance, with the interval that is typical there."""
+    return table(DISTANCE, [Group(name.replace("/", ", "), some) for name, some in pairs.items()], title=title)
+
+
 def groups(pairs: Iterable[tuple[str, Mapping[str, Any]]], title: str = "") -> Table:
     """A table of groups of rows with their scores."""
     return table(GROUPS, [Group(*pair) for pair in pairs], title=title)
@@ -88,6 +108,7 @@ def part(title: str, scores: Mapping[str, Any]) -> list[Block]:
     rows += [(name.replace("_", " ") + ", source left out", some) for key in kinds for name, some in left[key].items()]
     return [
         groups(rows),
+        *([distances(scores["by_distance"], NEAREST)] if "by_distance" in scores else []),
         groups(scores["by_chip"].items(), "By chip"),
         groups(scores["by_source"].items(), "By source"),
         groups(left["by_source"].items(), "By source, that source left out"),
@@ -107,7 +128,8 @@ def published_blocks(scores: Mapping[str, Any]) -> list[Block]:
     compiled = scores.get("evidence") == "compiled"
     edge = any(row["kind"] == "edge" for row in scores["rows"][:1])
     served = "by_metric" in scores and "inference" not in scores
-    words = EDGE if edge else SERVED if served else COMPILED if compiled else TRAINED
+    apart = all(row["kind"] == "unfitted" for row in scores["rows"]) and served
+    words = EDGE if edge else UNFITTED if apart else SERVED if served else COMPILED if compiled else TRAINED
     out: list[Block] = [*map(Text, (head, *words, "")), *part("All", scores)]
     memory = scores.get("memory", {})
     if memory.get("mean_difference") is not None:
@@ -118,6 +140,10 @@ def published_blocks(scores: Mapping[str, Any]) -> list[Block]:
         out += section("Memory", [line])
     if "inference" in scores:
         out += [*section("Inference", SERVED), Text(""), *part("All figures", scores["inference"])]
+    if "unfitted" in scores:
+        out += [*section("Inference, not fitted to", UNFITTED), Text(""), *part("All figures", scores["unfitted"])]
+    if "left_out_whole" in scores:
+        out += [*section("Serving by distance", WHOLE), Text(""), distances(scores["left_out_whole"], "")]
     for name, title in (("edge", "Edge"), ("energy", "Energy of edge inference")):
         if name in scores:
             out += [*section(title, EDGE if name == "edge" else []), Text(""), *part(f"All {name} rows", scores[name])]
@@ -153,6 +179,12 @@ def scoreboard(scores: Mapping[str, Any]) -> str:
     ]
     if "inference" in scores:
         lines += ["", "## Inference", "", " ".join(SERVED), "", *_markdown(part("All figures", scores["inference"]))]
+    if "unfitted" in scores:
+        blocks = part("All figures", scores["unfitted"])
+        lines += ["", "## Inference, not fitted to", "", " ".join(UNFITTED), "", *_markdown(blocks)]
+    if "left_out_whole" in scores:
+        blocks = [distances(scores["left_out_whole"], "")]
+        lines += ["", "## Serving by distance", "", " ".join(WHOLE), "", *_markdown(blocks)]
     if "kernels" in scores:
         lines += ["", "## Kernels", "", *_markdown(part("All kernels", scores["kernels"]))]
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from chipwise.errors import AmbiguousNumber, InputError
-from chipwise.units import parse_count, parse_duration
+from chipwise.units import parse_count, parse_duration, parse_tokens
 from chipwise.workload.model import SPELLINGS
 
 LARGEST = 10**18
@@ -27,12 +27,12 @@ def read(parse: Callable[[object], float], value: object, accepted: str) -> floa
         raise ValueError(accepted) from None
 
 
-def count_of(value: Any) -> Any:
+def count_of(value: Any, parse: Callable[[object], float] = parse_count) -> Any:
     """Read 1024, "15T" or 2.5e9 as a whole number; leave anything else for pydantic to refuse."""
     if isinstance(value, bool) or value is None:
         raise ValueError(COUNT_TEXT)
     if isinstance(value, str) and len(value) <= 40:
-        value = read(parse_count, value, COUNT_TEXT)
+        value = read(parse, value, COUNT_TEXT)
     if isinstance(value, float):
         if not math.isfinite(value) or value != int(value):
             raise ValueError(COUNT_TEXT)
@@ -40,6 +40,11 @@ def count_of(value: Any) -> Any:
     if not isinstance(value, int) or value < 1:
         raise ValueError(COUNT_TEXT)
     return value
+
+
+def tokens_of(value: Any) -> Any:
+    """The same of the tokens of a sequence, where 8k is 8,192."""
+    return count_of(value, parse_tokens)
 
 
 def number_of(value: Any, accepted: str) -> float:
@@ -88,6 +93,12 @@ DURATION_JSON: list[dict[str, Any]] = [
 Count = Annotated[
     int,
     BeforeValidator(count_of),
+    Field(ge=1, le=LARGEST),
+    WithJsonSchema({"anyOf": COUNT_JSON}),
+]
+Tokens = Annotated[
+    int,
+    BeforeValidator(tokens_of),
     Field(ge=1, le=LARGEST),
     WithJsonSchema({"anyOf": COUNT_JSON}),
 ]

@@ -9,10 +9,19 @@ from typing import Any
 from chipwise.errors import NOTHING, InputError
 from chipwise.io.files import read_json
 from chipwise.workload.build import build_model
+from chipwise.workload.hf_any import any_decoder, suffices
+from chipwise.workload.hf_fields import LLAMA_KEYS, Config, Fields, context, llama, window_of
+from chipwise.workload.hf_recurrent import (
+    MAMBA2_KEYS,
+    MAMBA_KEYS,
+    QWEN_NEXT_KEYS,
+    falcon_mamba,
+    mamba,
+    mamba2,
+    qwen3_next,
+)
 from chipwise.workload.model import Model
 from chipwise.workload.quantization import native_precision
-
-_ABSURD = 10**9  # no dimension of any model comes near
 
 
 def from_hf_config(path: str | Path) -> Model:
@@ -32,22 +41,24 @@ def model_from_config(config: Mapping[str, Any], name: str = "", where: str = "c
     """
     kind, stored = config.get("model_type"), native_precision(config, where)
     nested = config.get("text_config")
-    if isinstance(nested, Mapping) and (not isinstance(kind, str) or kind not in _READERS or kind == "gemma3"):
+    wrapped = not isinstance(kind, str) or kind not in _READERS or config.get("hidden_size") is None
+    if isinstance(nested, Mapping) and (wrapped or kind == "gemma3"):
         # A vision-language wrapper: the text model is inside, the vision tower is not described.
         inner = dict(nested)
         inner.setdefault("model_type", kind)
         config, kind = inner, inner["model_type"]
-    if not isinstance(kind, str) or kind not in _READERS:
+    if not isinstance(kind, str) or (kind not in _READERS and not suffices(config)):
         shown = kind if kind is not None else NOTHING
-        raise InputError(f"{where}: model_type", shown, f"one of {', '.join(sorted(_READERS))}")
-    required, reader = _READERS[kind]
+        accepted = f"one of {', '.join(sorted(_READERS))}; or a decoder with {', '.join(LLAMA_KEYS)}"
+        raise InputError(f"{where}: model_type", shown, accepted)
+    required, reader = _READERS.get(kind, (LLAMA_KEYS, any_decoder))
     missing = [key for key in required if config.get(key) is None]
     if missing:
         raise InputError(f"{where}: {', '.join(missing)}", NOTHING, f"a value: a {kind} config needs it")
-    read = _Config(config, where)
+    read = Config(config, where)
     fields = reader(read)
     if fields["family"] in ("decoder", "encoder"):
-        fields = {**_context(read), **fields}
+        fields = {**context(read), **fields}
     fields["native_precision"] = stored
     declared = config.get("_name_or_path")
     short = declared.rstrip("/").rsplit("/", 1)[-1] if isinstance(declared, str) else ""
@@ -63,94 +74,11 @@ def _name(file: Path) -> str:
     return "" if file.parent.name in ("", ".", "..") else file.parent.name
 
 
-class _Config:
-    """Typed reads from a config; what is wrong is named."""
-
-    def __init__(self, config: Mapping[str, Any], where: str) -> None:
-        self.config, self.where = config, where
-
-    def number(self, key: str, default: int | None = None, least: int = 1) -> int:
-        value = self.config.get(key)
-        if value is None:
-            if default is None:
-                raise InputError(f"{self.where}: {key}", NOTHING, "a value")
-            return default
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _ABSURD:
-            raise InputError(f"{self.where}: {key}", value, f"a whole number from {least} to {_ABSURD:,}")
-        return value
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self.config.get(key)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise InputError(f"{self.where}: {key}", value, "true or false")
-        return value
-
-    def refuse(self, key: str, accepted: str) -> InputError:
-        return InputError(f"{self.where}: {key}", self.config.get(key), accepted)
+def _mistral(c: Config) -> Fields:
+    return {**llama(c), **window_of(c, 0)}
 
 
-Fields = dict[str, Any]
-_LLAMA_KEYS = (
-    "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size",
-)  # fmt: skip
-
-
-def _context(c: _Config) -> Fields:
-    """The longest sequence, where the config says it: each kind of model has one of these keys."""
-    for key in ("max_position_embeddings", "n_positions", "max_seq_len"):
-        if c.config.get(key) is not None:
-            return {"context": c.number(key)}
-    return {}
-
-
-def _llama(c: _Config) -> Fields:
-    heads = c.number("num_attention_heads")
-    fields: Fields = {
-        "family": "decoder",
-        "layers": c.number("num_hidden_layers"),
-        "d_model": c.number("hidden_size"),
-        "heads": heads,
-        "kv_heads": c.number("num_key_value_heads", heads),
-        "d_ff": c.number("intermediate_size"),
-        "vocab": c.number("vocab_size"),
-        "tied": c.flag("tie_word_embeddings", False),
-    }
-    if c.config.get("head_dim") is not None:
-        fields["head_dim"] = c.number("head_dim")
-    attention_bias, mlp_bias = c.flag("attention_bias", False), c.flag("mlp_bias", False)
-    if attention_bias and mlp_bias:
-        fields["bias"] = True
-    elif attention_bias:
-        fields["qkv_bias"] = fields["out_bias"] = True
-    elif mlp_bias:
-        raise c.refuse("mlp_bias", "false, or attention_bias true as well")
-    return fields
-
-
-def _window(c: _Config, default_every: int) -> Fields:
-    """The sliding window, and which layers attend in full, where the config says so."""
-    if c.config.get("sliding_window") is None:
-        return {}
-    window, kinds = c.number("sliding_window"), c.config.get("layer_types")
-    every = default_every
-    if isinstance(kinds, list) and kinds:
-        full = [i for i, kind in enumerate(kinds) if kind == "full_attention"]
-        if len(full) == len(kinds):
-            return {}
-        every = len(kinds) // len(full) if full else 0
-    else:
-        for key in ("sliding_window_pattern", "_sliding_window_pattern"):
-            every = c.number(key, every)
-    return {"window": window, "global_every": every}
-
-
-def _mistral(c: _Config) -> Fields:
-    return {**_llama(c), **_window(c, 0)}
-
-
-def _mixtral(c: _Config) -> Fields:
+def _mixtral(c: Config) -> Fields:
     experts = {
         "count": c.number("num_local_experts"),
         "per_token": c.number("num_experts_per_tok"),
@@ -159,17 +87,17 @@ def _mixtral(c: _Config) -> Fields:
     return {**_mistral(c), "experts": experts}
 
 
-def _qwen2(c: _Config) -> Fields:
-    sliding = _window(c, 0) if c.flag("use_sliding_window", False) else {}
-    return {**_llama(c), "qkv_bias": True, **sliding}
+def _qwen2(c: Config) -> Fields:
+    sliding = window_of(c, 0) if c.flag("use_sliding_window", False) else {}
+    return {**llama(c), "qkv_bias": True, **sliding}
 
 
-def _qwen3(c: _Config) -> Fields:
-    sliding = _window(c, 0) if c.flag("use_sliding_window", False) else {}
-    return {"head_dim": 128, **_llama(c), "qk_norm": True, **sliding}
+def _qwen3(c: Config) -> Fields:
+    sliding = window_of(c, 0) if c.flag("use_sliding_window", False) else {}
+    return {"head_dim": 128, **llama(c), "qk_norm": True, **sliding}
 
 
-def _qwen3_moe(c: _Config) -> Fields:
+def _qwen3_moe(c: Config) -> Fields:
     dense = c.config.get("mlp_only_layers") or []
     if not isinstance(dense, list) or dense != list(range(len(dense))):
         raise c.refuse("mlp_only_layers", "the leading layers only")
@@ -183,23 +111,39 @@ def _qwen3_moe(c: _Config) -> Fields:
     return {**_qwen3(c), "experts": experts}
 
 
-def _gemma(c: _Config) -> Fields:
-    return {"head_dim": 256, **_llama(c), "tied": c.flag("tie_word_embeddings", True)}
+def _glm4_moe(c: Config) -> Fields:
+    width = c.number("moe_intermediate_size")
+    experts = {
+        "count": c.number("n_routed_experts"),
+        "per_token": c.number("num_experts_per_tok"),
+        "d_ff": width,
+        "shared_d_ff": width * c.number("n_shared_experts", 0, least=0),
+        "first_dense": c.number("first_k_dense_replace", 0, least=0),
+        "router_bias": True,
+    }
+    fields = llama(c)
+    biased = fields.pop("qkv_bias", False)  # of queries, keys and values alone
+    fields.pop("out_bias", None)
+    return {**fields, "qkv_bias": biased, "qk_norm": c.flag("use_qk_norm", False), "experts": experts}
 
 
-def _gemma2(c: _Config) -> Fields:
-    return {**_gemma(c), "norms_per_layer": 4, **_window(c, 2)}
+def _gemma(c: Config) -> Fields:
+    return {"head_dim": 256, **llama(c), "tied": c.flag("tie_word_embeddings", True)}
 
 
-def _gemma3(c: _Config) -> Fields:
+def _gemma2(c: Config) -> Fields:
+    return {**_gemma(c), "norms_per_layer": 4, **window_of(c, 2)}
+
+
+def _gemma3(c: Config) -> Fields:
     # Published configs leave out what equals the class defaults of transformers' Gemma3TextConfig.
     usual = {"num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208}
-    full = _Config({**usual, **{k: v for k, v in c.config.items() if v is not None}}, c.where)
+    full = Config({**usual, **{k: v for k, v in c.config.items() if v is not None}}, c.where)
     length = {"context": full.number("max_position_embeddings", 131072)}
-    return {**_gemma(full), "norms_per_layer": 4, "qk_norm": True, **length, **_window(full, 6)}
+    return {**_gemma(full), "norms_per_layer": 4, "qk_norm": True, **length, **window_of(full, 6)}
 
 
-def _gpt2(c: _Config) -> Fields:
+def _gpt2(c: Config) -> Fields:
     d = c.number("n_embd")
     return {
         "family": "decoder", "layers": c.number("n_layer"), "d_model": d, "heads": c.number("n_head"),
@@ -209,7 +153,7 @@ def _gpt2(c: _Config) -> Fields:
     }  # fmt: skip
 
 
-def _gpt_neox(c: _Config) -> Fields:
+def _gpt_neox(c: Config) -> Fields:
     if not c.flag("attention_bias", True):
         raise c.refuse("attention_bias", "true")
     return {
@@ -221,7 +165,7 @@ def _gpt_neox(c: _Config) -> Fields:
     }  # fmt: skip
 
 
-def _opt(c: _Config) -> Fields:
+def _opt(c: Config) -> Fields:
     d = c.number("hidden_size")
     if c.number("word_embed_proj_dim", d) != d:
         raise c.refuse("word_embed_proj_dim", f"hidden_size({d}): no projection around the embedding")
@@ -234,7 +178,7 @@ def _opt(c: _Config) -> Fields:
     }  # fmt: skip
 
 
-def _mpt(c: _Config) -> Fields:
+def _mpt(c: Config) -> Fields:
     d, attention = c.number("d_model"), c.config.get("attn_config") or {}
     if not isinstance(attention, Mapping):
         raise c.refuse("attn_config", "a mapping")
@@ -243,19 +187,19 @@ def _mpt(c: _Config) -> Fields:
     heads = c.number("n_heads")
     return {
         "family": "decoder", "layers": c.number("n_layers"), "d_model": d, "heads": heads,
-        "kv_heads": _Config(attention, c.where).number("kv_n_heads", heads),
+        "kv_heads": Config(attention, c.where).number("kv_n_heads", heads),
         "d_ff": c.number("expansion_ratio", 4) * d, "vocab": c.number("vocab_size"), "gated": False,
         "tied": c.flag("tie_word_embeddings", True), "bias": bias, "norm_params": 2 if bias else 1,
         "learned_positions": c.number("max_seq_len") if learned else 0,
     }  # fmt: skip
 
 
-def _phi3(c: _Config) -> Fields:
-    return {**_llama(c), **_window(c, 0)}
+def _phi3(c: Config) -> Fields:
+    return {**llama(c), **window_of(c, 0)}
 
 
-def _deepseek(c: _Config) -> Fields:
-    fields = _llama(c)
+def _deepseek(c: Config) -> Fields:
+    fields = llama(c)
     fields.pop("head_dim", None)
     fields["kv_heads"] = fields["heads"]
     fields["latent"] = {
@@ -280,14 +224,14 @@ def _deepseek(c: _Config) -> Fields:
     return fields
 
 
-def _gpt_oss(c: _Config) -> Fields:
+def _gpt_oss(c: Config) -> Fields:
     fields = _mixtral(c)
     fields.pop("qkv_bias", None)
     fields.pop("out_bias", None)
-    return {**fields, "bias": c.flag("attention_bias", True), "sinks": True, **_window(c, 2)}
+    return {**fields, "bias": c.flag("attention_bias", True), "sinks": True, **window_of(c, 2)}
 
 
-def _bert(c: _Config, pooler: bool = True) -> Fields:
+def _bert(c: Config, pooler: bool = True) -> Fields:
     return {
         "family": "encoder", "layers": c.number("num_hidden_layers"), "d_model": c.number("hidden_size"),
         "heads": c.number("num_attention_heads"), "d_ff": c.number("intermediate_size"),
@@ -296,12 +240,12 @@ def _bert(c: _Config, pooler: bool = True) -> Fields:
     }  # fmt: skip
 
 
-def _roberta(c: _Config) -> Fields:
+def _roberta(c: Config) -> Fields:
     length = c.number("max_position_embeddings") - 2  # its table starts at 2
     return {**_bert(c, pooler=False), "context": max(length, 1)}
 
 
-def _vit(c: _Config) -> Fields:
+def _vit(c: Config) -> Fields:
     labels = c.config.get("id2label")
     classes = len(labels) if isinstance(labels, Mapping) else c.number("num_labels", 0, least=0)
     return {
@@ -312,29 +256,41 @@ def _vit(c: _Config) -> Fields:
     }  # fmt: skip
 
 
-_ENCODER_KEYS = (*_LLAMA_KEYS, "max_position_embeddings")
-_LATENT_KEYS = (*_LLAMA_KEYS, "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-_READERS: dict[str, tuple[tuple[str, ...], Callable[[_Config], Fields]]] = {
+_ENCODER_KEYS = (*LLAMA_KEYS, "max_position_embeddings")
+_LATENT_KEYS = (*LLAMA_KEYS, "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+_READERS: dict[str, tuple[tuple[str, ...], Callable[[Config], Fields]]] = {
     "bert": (_ENCODER_KEYS, _bert),
     "deepseek_v2": (_LATENT_KEYS, _deepseek),
     "deepseek_v3": (_LATENT_KEYS, _deepseek),
-    "gemma": (_LLAMA_KEYS, _gemma),
-    "gemma2": (_LLAMA_KEYS, _gemma2),
+    "falcon_mamba": (MAMBA_KEYS, falcon_mamba),
+    "gemma": (LLAMA_KEYS, _gemma),
+    "gemma2": (LLAMA_KEYS, _gemma2),
     "gemma3": (("num_hidden_layers", "hidden_size", "intermediate_size"), _gemma3),
     "gemma3_text": (("num_hidden_layers", "hidden_size", "intermediate_size"), _gemma3),
+    "glm4_moe": ((*LLAMA_KEYS, "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"), _glm4_moe),
     "gpt2": (("n_layer", "n_embd", "n_head", "vocab_size", "n_positions"), _gpt2),
-    "gpt_neox": (_LLAMA_KEYS, _gpt_neox),
-    "gpt_oss": ((*_LLAMA_KEYS, "num_local_experts", "num_experts_per_tok"), _gpt_oss),
-    "llama": (_LLAMA_KEYS, _llama),
-    "mistral": (_LLAMA_KEYS, _mistral),
-    "mixtral": ((*_LLAMA_KEYS, "num_local_experts", "num_experts_per_tok"), _mixtral),
+    "gpt_neox": (LLAMA_KEYS, _gpt_neox),
+    "gpt_oss": ((*LLAMA_KEYS, "num_local_experts", "num_experts_per_tok"), _gpt_oss),
+    "llama": (LLAMA_KEYS, llama),
+    "mamba": (MAMBA_KEYS, mamba),
+    "mamba2": (MAMBA2_KEYS, mamba2),
+    "mistral": (LLAMA_KEYS, _mistral),
+    "mixtral": ((*LLAMA_KEYS, "num_local_experts", "num_experts_per_tok"), _mixtral),
     "mpt": (("n_layers", "d_model", "n_heads", "vocab_size", "max_seq_len"), _mpt),
     "opt": (("num_hidden_layers", "hidden_size", "num_attention_heads", "ffn_dim", "vocab_size",
              "max_position_embeddings"), _opt),
-    "phi3": (_LLAMA_KEYS, _phi3),
-    "qwen2": (_LLAMA_KEYS, _qwen2),
-    "qwen3": (_LLAMA_KEYS, _qwen3),
-    "qwen3_moe": ((*_LLAMA_KEYS, "num_experts", "num_experts_per_tok", "moe_intermediate_size"), _qwen3_moe),
+    "phi3": (LLAMA_KEYS, _phi3),
+    "qwen2": (LLAMA_KEYS, _qwen2),
+    "qwen2_5_vl": (LLAMA_KEYS, _qwen2),  # the text model; the vision tower is not described
+    "qwen2_5_vl_text": (LLAMA_KEYS, _qwen2),
+    "qwen2_vl": (LLAMA_KEYS, _qwen2),
+    "qwen2_vl_text": (LLAMA_KEYS, _qwen2),
+    "qwen3": (LLAMA_KEYS, _qwen3),
+    "qwen3_moe": ((*LLAMA_KEYS, "num_experts", "num_experts_per_tok", "moe_intermediate_size"), _qwen3_moe),
+    "qwen3_5_moe_text": (QWEN_NEXT_KEYS, qwen3_next),
+    "qwen3_5_text": (QWEN_NEXT_KEYS, qwen3_next),
+    "qwen3_next": (QWEN_NEXT_KEYS, qwen3_next),
+    "qwen3_vl_text": (LLAMA_KEYS, _qwen3),
     "roberta": (_ENCODER_KEYS, _roberta),
     "vit": (("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size"), _vit),
 }  # fmt: skip

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from chipwise.workload.spec import TrainSpec, WorkloadSpec
 
 _LENGTHS = ("tokens", "steps", "samples", "images")
+_BATCHES = ("global_batch", "batch_tokens")
 _MOST_TOKENS = 10**18
+# of a step, twice the largest that was published: 128M tokens (MiniMax-01, arXiv 2501.08313, section 4) and a million
+# images (SigLIP, arXiv 2303.15343, section 4); read 2026-11-18
+_MOST_BATCH_TOKENS, _MOST_BATCH_IMAGES = 2**28, 2**21
 _ATTENTION_ADAPTERS = ("encoder-decoder", "mmdit", "video-dit", "unet")
 WORDING = Wording(
     schema="chipwise schema",
@@ -177,8 +181,9 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any], section: str) -
         if value is not None:
             parts = tuple(dotted.split("."))
             given[parts if parts[0] in _SECTIONS else (section, *parts)] = value
-    if any(parts[0] == "train" and parts[-1] in _LENGTHS for parts in given):
-        _remove(raw, [("train", length) for length in _LENGTHS])
+    for either in (_LENGTHS, _BATCHES):
+        if any(parts[0] == "train" and parts[-1] in either for parts in given):
+            _remove(raw, [("train", key) for key in either])
     for parts in given:
         if parts[0] == "serve":
             _remove(raw, [("serve", *key.split(".")) for key in _INSTEAD.get(".".join(parts[1:]), ())])
@@ -253,10 +258,11 @@ def _train(spec: TrainSpec, model: Model) -> Train:
         )
     if model.video and model.video.denoisers > 1:
         raise InputError("model", model.name, "one denoiser: its two are trained apart, each like wan2.1-t2v-14b")
+    batch = _batch(spec, sequence, vision)
     return Train(
-        global_batch=spec.global_batch,
+        global_batch=batch,
         sequence=sequence,
-        steps=_steps(spec, sequence, vision),
+        steps=_steps(spec, batch, sequence, vision),
         precision=spec.precision,
         optimizer=spec.optimizer,
         state_precision=spec.state_precision,
@@ -285,7 +291,40 @@ def _sequence(spec: TrainSpec, model: Model) -> int:
     return spec.sequence
 
 
-def _steps(spec: TrainSpec, sequence: int, vision: bool) -> int:
+def _batch(spec: TrainSpec, sequence: int, vision: bool) -> int:
+    """Sequences or images of a step; asked about where they are more than anybody trains with."""
+    if spec.global_batch is None and spec.batch_tokens is None:
+        raise InputError("train.global_batch", NOTHING, "a value: sequences or images a step; or batch_tokens")
+    if spec.global_batch is not None and spec.batch_tokens is not None:
+        raise InputError("train", "global_batch and batch_tokens", "one of them")
+    if spec.batch_tokens is not None:
+        if vision:
+            raise InputError("train.batch_tokens", spec.batch_tokens, "global_batch, in images, for this kind of model")
+        return max(1, round(spec.batch_tokens / sequence))
+    batch = spec.global_batch
+    assert batch is not None
+    most = _MOST_BATCH_IMAGES if vision else max(1, _MOST_BATCH_TOKENS // sequence)
+    if batch > most:
+        if vision:
+            raise InputError("train.global_batch", batch, f"images of a step, at most {most:,}")
+        raise InputError(
+            "train.global_batch",
+            batch,
+            f"sequences of a step, at most {most:,}; tokens are batch_tokens: {_short(batch)}",
+        )
+    return batch
+
+
+def _short(count: int) -> str:
+    """A count as people type it.
+
+    >>> _short(4_000_000), _short(4096)
+    ('4M', '4096')
+    """
+    return f"{count // 10**6}M" if count % 10**6 == 0 else str(count)
+
+
+def _steps(spec: TrainSpec, batch: int, sequence: int, vision: bool) -> int:
     """Whole steps: the last one may go a little past the tokens or samples asked for."""
     given = {key: value for key in _LENGTHS if (value := getattr(spec, key)) is not None}
     usual = "images, samples or steps" if vision else "tokens, samples or steps"
@@ -295,7 +334,6 @@ def _steps(spec: TrainSpec, sequence: int, vision: bool) -> int:
     key, amount = next(iter(given.items()))
     if key == ("tokens" if vision else "images"):
         raise InputError(f"train.{key}", amount, f"{usual} for this kind of model")
-    batch = spec.global_batch
     unit = {"tokens": batch * sequence, "steps": 1}.get(key, batch)
     if amount < unit:
         sizes = f"global_batch({batch})" + (f" x sequence({sequence}) = {unit}" if key == "tokens" else "")

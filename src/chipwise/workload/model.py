@@ -125,7 +125,7 @@ class Conv:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Model:
     """A model. Its family decides which operations it has: see `chipwise.workload.build.FAMILIES`."""
 
@@ -183,6 +183,9 @@ class Model:
     vocab_head: bool = True  # tokens are predicted; False: the hidden vectors are the output (embedding models)
     native_precision: str = "bf16"  # what the weights are published in: one of SERVE_PRECISIONS or SPELLINGS
     taken_from: str = ""  # the name that was asked for, where the model was found by leaving parts of it out
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name!r}>"
 
     @property
     def serve_precision(self) -> str:
@@ -355,13 +358,16 @@ class Train:
         return OPTIMIZER_STATES[self.optimizer]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Workload:
     """A named training run of a model."""
 
     name: str
     model: Model
     train: Train
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.name!r}>"
 
     @property
     def unit(self) -> str:

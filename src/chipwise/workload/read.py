@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 FILES = (".yaml", ".yml", ".json")
 FLAGS = {  # flag -> key of the workload file
     "batch": "train.global_batch",
+    "batch_tokens": "train.batch_tokens",
     "sequence": "train.sequence",
     "precision": "train.precision",
     "tokens": "train.tokens",
     "steps": "train.steps",
     "samples": "train.samples",
     "optimizer": "train.optimizer",
+    "state_precision": "train.state_precision",
     "recompute": "train.recompute",
     "lora": "train.lora.rank",
     "stack": "train.stack",
@@ -47,6 +49,7 @@ BARE = re.compile(r"\s*[\d.]+\s*")  # a number with no unit
 TIMES = ("ttft", "tpot", "itl", "e2e")  # flags of an SLO
 PAIRED = ("input_len", "output_len", "ttft", "tpot", "itl", "e2e")  # flags that may hold several keys with values
 LENGTHS = ("tokens", "steps", "samples")
+BATCHES = ("batch", "batch_tokens")
 
 
 def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
@@ -55,6 +58,7 @@ def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
     from chipwise.workload import load_workload
 
     _one_of(LENGTHS, flags)
+    _one_of(BATCHES, flags)
     source, model = _asked(text, flags)
     overrides: dict[str, Any] = {key: flags.get(flag) for flag, key in FLAGS.items()}
     if model is not None:
@@ -173,7 +177,8 @@ def _described(model: Any) -> Model:
 def _complete(model: Any, flags: Mapping[str, str | None]) -> None:
     """Without a workload file flags say how a model is trained: all that are missing, in one line."""
     images = _described(model).image_tokens
-    missing: list[tuple[str, ...]] = [] if flags.get("batch") else [("batch",)]
+    batches = BATCHES[:1] if images else BATCHES
+    missing: list[tuple[str, ...]] = [] if any(flags.get(flag) for flag in BATCHES) else [batches]
     if not images and not flags.get("sequence"):
         missing.append(("sequence",))
     if not any(flags.get(flag) for flag in LENGTHS):

@@ -139,13 +139,16 @@ class Serve:
     trace: Trace | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ServingWorkload:
     """A named stream of requests to a model."""
 
     name: str
     model: Model
     serve: Serve
+
+    def __repr__(self) -> str:
+        return f"<ServingWorkload {self.name!r}>"
 
     @property
     def unit(self) -> str:

@@ -17,11 +17,11 @@ from chipwise.workload.fields import (
     FilePath,
     StackName,
     Strict,
-    count_of,
     number_of,
     precision_of,
     read,
     seconds_of,
+    tokens_of,
 )
 from chipwise.workload.model import SPELLINGS
 
@@ -62,7 +62,7 @@ def _rising(found: list[tuple[float, str, float]]) -> None:
 
 def _tokens(value: Any) -> float:
     try:
-        tokens = count_of(value)
+        tokens = tokens_of(value)
     except ValueError:
         raise ValueError(_LENGTHS) from None
     if tokens > MOST_TOKENS:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from chipwise.workload.fields import Count, Dim, DimOrZero, Flag, Label, StackName, Strict, precision_of
+from chipwise.workload.fields import Count, Dim, DimOrZero, Flag, Label, StackName, Strict, Tokens, precision_of
 from chipwise.workload.serve_spec import ServeSpec
 
 
@@ -151,9 +151,14 @@ class TrainSpec(Strict):
     steps: Count | None = Field(None, description="Optimizer steps of the whole run.")
     samples: Count | None = Field(None, description="Sequences or images of the whole run.")
     images: Count | None = Field(None, description="Images of the whole run. Vision only.")
-    global_batch: Count = Field(description="Sequences (or images) per optimizer step, all chips together.")
-    sequence: Count | None = Field(
-        None, description="Tokens per sequence. Vision models derive it from image and patch."
+    global_batch: Count | None = Field(
+        None, description="Sequences (or images) per optimizer step, all chips together; or batch_tokens."
+    )
+    batch_tokens: Tokens | None = Field(
+        None, description="Tokens per optimizer step, in place of global_batch: the nearest whole sequences. 4M: 2^22."
+    )
+    sequence: Tokens | None = Field(
+        None, description="Tokens per sequence, 8k: 8,192. Vision models derive it from image and patch."
     )
     precision: Annotated[
         Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"], BeforeValidator(precision_of)

@@ -14,6 +14,7 @@ from chipwise.compiled.targets import target_of
 from chipwise.compiled.worker import versions
 from chipwise.cost.migration_check import read_check
 from chipwise.errors import ChipwiseError, MissingCompiler
+from chipwise.io.install import install_line
 from chipwise.present.blocks import Text
 
 PROGRAMS = Path(__file__).parents[3] / "examples" / "programs"
@@ -37,7 +38,7 @@ def test_a_missing_compiler_says_the_command_and_the_licence(monkeypatch):
     monkeypatch.setattr(versions, "package_version", lambda name: "" if name == "libtpu" else "1.0")
     monkeypatch.setattr(versions.platform, "system", lambda: "Linux")
     monkeypatch.setattr(versions.platform, "machine", lambda: "x86_64")
-    with pytest.raises(MissingCompiler, match=re.escape("pip install 'chipwise[tpu-compiler]'")) as caught:
+    with pytest.raises(MissingCompiler, match=re.escape(install_line("tpu-compiler"))) as caught:
         versions.require("tpu", "function")
     assert "Google Cloud Platform Terms of Service" in str(caught.value)
     (state,) = (each for each in versions.installed() if each.toolchain.id == "tpu")

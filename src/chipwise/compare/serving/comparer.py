@@ -7,8 +7,9 @@ does better, at most as well as requests at equal distances would: the differenc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from chipwise.compare.terms import LARGEST_CHIPS, Candidate, Terms, at_least
 from chipwise.errors import InputError, Refusal
 from chipwise.knowledge import Knowledge
 from chipwise.predict.estimate import Estimate
-from chipwise.prices import Quote
+from chipwise.prices import PriceBook, Quote
 from chipwise.serving import capacity
 from chipwise.serving.capacity import Capacity
 from chipwise.serving.requests import Requests
@@ -39,6 +40,7 @@ MANY = 20_000  # requests of users, at most
 JOB = 4_000  # requests simulated of an offline job on one replica: several times what it works on at once
 TURNS = 20  # requests of a user in a closed loop
 FINAL = 2  # splits that are sized to the last replica where time or energy decides
+MAX_CONFIRMED = 4  # splits that longer runs size again where cost decides
 NEAR = 1.25  # splits are sized again by longer runs where short ones put them within so much of the best
 
 
@@ -135,6 +137,14 @@ class ServingComparer:
             self.sure[key] = confirmed(one, self.requests(at, capacity.LONG))
         return self.sure[key]
 
+    def best_of(self, able: Sequence[ReplicaLoad], worth: Callable[[ReplicaLoad, float], float]) -> ReplicaLoad | None:
+        """The replica that is worth most at the load that longer runs find; None where none sustains any."""
+        best, most = None, 0.0
+        for one in sorted(able, key=lambda each: -worth(each, self.load(each))):
+            if worth(one, self._at_most(one)) > most and (now := worth(one, self.confirmed(one).load.value)) > most:
+                best, most = one, now
+        return best
+
     def load(self, one: ReplicaLoad) -> float:
         """The largest load of a replica, by the longest run there is."""
         sure = self.sure.get((one.service.target.chip.id, one.split))
@@ -147,9 +157,7 @@ class ServingComparer:
         if named is None:
             return [(one, self._rented(one, self.load(one))) for one in able]
         fleets = [
-            (one, fleet)
-            for one in able
-            if (fleet := held(named, one.split.chips, self.knowledge.today, book=self.knowledge.prices)).replicas
+            (one, fleet) for one in able if (fleet := held(named, one.split.chips, False, *self._priced_on)).replicas
         ]
         if not fleets:
             least = min(one.split.chips for one in able)
@@ -159,7 +167,13 @@ class ServingComparer:
     def _rented(self, one: ReplicaLoad, load: float, spot: bool = False) -> Fleet:
         """The chips for as many replicas of a load as the demand takes: linear in the demand."""
         count = self.demand.replicas(load)
-        return rent(one.service.target.chip, one.split.chips, count, spot, self.knowledge.today, self.knowledge.prices)
+        job = self.demand.kind == "job"
+        return rent(one.service.target.chip, one.split.chips, count, spot, *self._priced_on, by_replica=job)
+
+    @property
+    def _priced_on(self) -> tuple[date, PriceBook]:
+        """The day of asking, and the prices."""
+        return self.knowledge.today, self.knowledge.prices
 
     def named(self, candidate: Candidate) -> Accelerators | None:
         """The chips asked for by count, if any."""
@@ -190,17 +204,35 @@ class ServingComparer:
         if not able:
             raise OutOfReach.on(self.target(candidate.chip), [one for one, _ in sized])
         if self.terms.objective == "cost":
-            return self._row(*min(able, key=lambda pair: self._price_key(pair, named is not None)), named is not None)
+            return self._row(*self._cheapest(able, named is not None), named is not None)
         able = sorted(able, key=self._run_key)[:FINAL]
         rows = [self._row(one, fleet, named is not None) for one, fleet in able]
         return min(rows, key=lambda row: by.value if (by := row.by(self.terms.objective)) else inf)
 
     def _near(self, sized: Sequence[Sized]) -> list[Sized]:
-        """The splits near the best, sized again by longer runs; all of them where cost does not decide."""
-        most = NEAR * min(map(self._paid, sized)) if self.terms.objective == "cost" else inf
-        near = [pair[0] for pair in sized if self._paid(pair) <= most]
-        loads = [(one, self.confirmed(one).load.value) for one in near]
-        return [(one, self._rented(one, load)) for one, load in loads if load > 0]
+        """The splits that may be the cheapest, sized again by longer runs; all of them where cost does not decide.
+
+        A longer run may sustain more than a short one, and take a replica less: what a split costs at best is asked
+        before it is passed over, as it would be asked of a count that is named.
+        """
+        able: list[Sized] = []
+        least, by_cost = inf, self.terms.objective == "cost"
+        for one, _ in sorted(sized, key=lambda pair: self._price_key(pair, False)):
+            if by_cost and len(able) == MAX_CONFIRMED:
+                break
+            best = one, self._rented(one, self._at_most(one))
+            if by_cost and self._paid(best) > least * (1 + 1e-9):
+                continue
+            load = self.confirmed(one).load.value
+            if load > 0:
+                able.append((one, self._rented(one, load)))
+                least = min(least, self._paid(able[-1]))
+        return able
+
+    def _at_most(self, one: ReplicaLoad) -> float:
+        """The load that a longer run may find; of whole users one more at least."""
+        load = self.load(one)
+        return max(load * NEAR, load + 1) if self.demand.kind == "users" else load * NEAR
 
     def _enough(self, named: Accelerators, sized: Sequence[Sized]) -> list[Sized]:
         """The splits that sustain the demand on the chips named, most first; a `Refusal` where none does."""
@@ -208,13 +240,13 @@ class ServingComparer:
         most, limit, best = 0.0, "", 0.0
         for one, fleet in sorted(sized, key=lambda pair: -pair[0].load.value * pair[1].replicas):
             guess = one.load.value * fleet.replicas
-            if able and guess * NEAR < best:
+            if able and self._at_most(one) * fleet.replicas < best:
                 break
             sure = self.confirmed(one)
             best = max(best, guess)
-            if sure.load.value * fleet.replicas >= most:
-                most, limit = sure.load.value * fleet.replicas, sure.limit
-            if sure.load.value * fleet.replicas >= self.demand.load * (1 - 1e-9) and sure.load.value > 0:
+            if sure.load.value * fleet.replicas * self.demand.most_use >= most:
+                most, limit = sure.load.value * fleet.replicas * self.demand.most_use, sure.limit
+            if sure.load.value > 0 and self.demand.replicas(sure.load.value) <= fleet.replicas:
                 able.append((one, fleet))
         if not able:
             share = replace(self.demand, load=most)
@@ -238,6 +270,13 @@ class ServingComparer:
         one, fleet = pair
         paid = fleet.usd_per_hour if fleet.usd_per_hour is not None else float(fleet.accelerators.count)
         return paid / (self.load(one) * fleet.replicas) if self.demand.kind == "job" else paid
+
+    def _cheapest(self, able: Sequence[Sized], fixed: bool) -> Sized:
+        """The best by price; of those alike in it whose loads are within a tie, the one split in fewest ways."""
+        best = min(able, key=lambda pair: self._price_key(pair, fixed))
+        paid, least = self._paid(best) * (1 + 1e-9), self.load(best[0]) * best[1].replicas / (1 + capacity.TIE)
+        near = [pair for pair in able if self._paid(pair) <= paid and self.load(pair[0]) * pair[1].replicas >= least]
+        return min(near, key=lambda pair: (pair[0].split.axes, self._price_key(pair, fixed)))
 
     def _price_key(self, pair: Sized, fixed: bool) -> tuple[float, float]:
         one, fleet = pair
@@ -281,7 +320,7 @@ class ServingComparer:
         def costs(spot: bool) -> Quote | None:
             now = fleet
             if fixed:
-                now = held(fleet.accelerators, one.split.chips, self.knowledge.today, spot, self.knowledge.prices)
+                now = held(fleet.accelerators, one.split.chips, spot, *self._priced_on)
             elif spot:
                 now = self._rented(one, load.value, spot)
             usd_per_hour = now.usd_per_hour
@@ -290,10 +329,9 @@ class ServingComparer:
             low = high = usd_per_hour
             if not fixed and self.demand.kind != "job":
                 low, high = (self._usd_per_hour(one, end, spot) for end in (load.high, load.low))
-            spread = Estimate(
-                usd_per_hour, min(low, usd_per_hour), max(high, usd_per_hour), load.evidence, load.because
-            )
-            return Quote(spread, now.price, "hour")
+            ends = min(low, usd_per_hour), max(high, usd_per_hour)
+            spread = Estimate(usd_per_hour, *ends, load.evidence, load.because, load.distance)
+            return Quote(spread, now.price, now.paid_chips, "hour")
 
         ondemand, spot = costs(False), costs(True)
         if ondemand and spot and spot.usd.value >= ondemand.usd.value:

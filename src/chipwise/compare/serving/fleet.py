@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from math import ceil
 
-from chipwise.catalog import Accelerators, Chip, Offer, load
-from chipwise.catalog.offers import ANY
+from chipwise.catalog import Accelerators, Chip, load
 from chipwise.compare.terms import at_least
-from chipwise.prices import Price, PriceBook, listed, price_of
-from chipwise.prices.fit import fitting, priced_offer
+from chipwise.prices import Price, PriceBook, Rental
+from chipwise.prices.fit import cheapest_of, rentals, with_fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,38 +22,46 @@ class Fleet:
     idle: int = 0  # chips of the instances beside them, which are paid for
 
     @property
+    def paid_chips(self) -> int:
+        """All chips that are paid for."""
+        return self.accelerators.count + self.idle
+
+    @property
     def usd_per_hour(self) -> float | None:
         """US dollars an hour of all chips that are paid for."""
-        return None if self.price is None else (self.accelerators.count + self.idle) * self.price.usd_per_chip_hour
+        return None if self.price is None else self.paid_chips * self.price.usd_per_chip_hour
 
 
 def rent(
-    chip: Chip, each: int, replicas: int, spot: bool = False, today: date | None = None, book: PriceBook | None = None
+    chip: Chip,
+    each: int,
+    replicas: int,
+    spot: bool = False,
+    today: date | None = None,
+    book: PriceBook | None = None,
+    by_replica: bool = False,
 ) -> Fleet:
     """The cheapest chips that hold at least so many replicas of `each` chips; without a price the fewest.
 
-    Replicas answer by themselves, so instances smaller than a host do where they hold one; a replica over several
-    instances needs whole hosts that can be joined.
+    Replicas fill whole instances; cheapest is by the hour, or with `by_replica` by the hour of a replica, which is what
+    decides where more of them end sooner.
 
     >>> fleet = rent(load().chips["v5e"], 8, 3)
     >>> str(fleet.accelerators), fleet.replicas
     ('v5e:3*2x4', 3)
     """
-    legal = load().slices.get(chip.id)
-    if legal is not None:
+    if chip.id in load().slices:
         acc = slices(chip, each, replicas)
-        return Fleet(
-            acc,
-            acc.count // each if acc.slices == 1 else acc.count // acc.slices // each * acc.slices,
-            price_of(chip, acc.count, spot, today, book, slice_chips=acc.count // acc.slices),
-        )
-    offers = [o for o in fitting(chip, each, spot, book or listed())[0] if o.chips >= 1]
-    if not offers:
+        return Fleet(acc, _inside(acc, each), _price(cheapest_of(acc, spot, today, book)))
+    every = rentals(chip, each, replicas, spot, today, book)
+    if not every:
         acc = at_least(chip, each * replicas)
         return Fleet(acc, acc.count // each, None)
-    when = today or date.today()
-    fleets = [_whole(chip, offer, each, replicas, spot, when) for offer in offers]
-    return min(fleets, key=lambda f: (round(f.usd_per_hour or 0.0, 6), f.accelerators.count))
+    best = every[0]
+    if by_replica:
+        best = min(every, key=lambda rental: (round(rental.usd_per_piece_hour, 9), rental.chips))
+    best = with_fresh(best, every)
+    return Fleet(Accelerators(chip, best.chips), best.pieces, best.price)
 
 
 def slices(chip: Chip, each: int, replicas: int) -> Accelerators:
@@ -73,23 +80,27 @@ def slices(chip: Chip, each: int, replicas: int) -> Accelerators:
 
 
 def held(
-    acc: Accelerators, each: int, today: date | None = None, spot: bool = False, book: PriceBook | None = None
+    acc: Accelerators, each: int, spot: bool = False, today: date | None = None, book: PriceBook | None = None
 ) -> Fleet:
     """These chips with as many replicas as they hold (0 where none does), paid for in whole instances."""
     if acc.shape:
-        own = acc.count // acc.slices
-        return Fleet(acc, own // each * acc.slices, price_of(acc.chip, own, spot, today, book, slice_chips=own))
+        return Fleet(acc, _inside(acc, each), _price(cheapest_of(acc, spot, today, book)))
     inside = acc.count // each
-    rented = rent(acc.chip, each, inside, spot, today, book) if inside else None
-    if rented is None or rented.price is None or rented.price.offer.chips < 1:
-        return Fleet(acc, inside, price_of(acc.chip, min(each, acc.count), spot, today, book))
-    return Fleet(acc, inside, rented.price, max(0, rented.accelerators.count - acc.count))
+    every = []
+    for rental in rentals(acc.chip, min(each, acc.count), max(1, inside), spot, today, book):
+        spare = acc.count - inside * each  # chips that were named and hold no replica are rented too
+        paid = max(rental.chips, ceil(acc.count / rental.size) * rental.size) if spare else rental.chips
+        every.append(replace(rental, chips=paid))
+    if not every:
+        return Fleet(acc, inside, None)
+    best = with_fresh(min(every, key=lambda rental: round(rental.usd_per_hour, 9)), every)
+    return Fleet(acc, inside, best.price, best.chips - acc.count)
 
 
-def _whole(chip: Chip, offer: Offer, each: int, replicas: int, spot: bool, today: date) -> Fleet:
-    """Whole instances of one offer; the replicas fill them."""
-    size = each if offer.instance == ANY else int(offer.chips)
-    inside = size // each
-    many = ceil(replicas / inside) if inside else replicas * ceil(each / size)
-    price = priced_offer(offer, spot, today)
-    return Fleet(Accelerators(chip, many * size), many * inside if inside else replicas, price)
+def _inside(acc: Accelerators, each: int) -> int:
+    """Replicas that slices hold."""
+    return acc.count // acc.slices // each * acc.slices
+
+
+def _price(rental: Rental | None) -> Price | None:
+    return None if rental is None else rental.price

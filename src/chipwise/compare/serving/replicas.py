@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, inf
@@ -15,9 +15,11 @@ from chipwise.predict.estimate import Estimate
 from chipwise.predict.site import slice_for
 from chipwise.serving import capacity
 from chipwise.serving.capacity import Capacity
+from chipwise.serving.estimates import Correction
 from chipwise.serving.requests import Requests
 from chipwise.serving.service import Served, Service, ServingTarget, run, service
 from chipwise.serving.split import Split
+from chipwise.serving.splits import WIDEST, by_reach, splits, worthwhile
 from chipwise.serving.trials import ReplicaTrials, largest_load, limit_above, unloaded
 
 COARSE, FINE = 1.05, 1.015  # between a load that holds and one that doesn't: to compare splits, and to size by
@@ -76,11 +78,14 @@ def replicas(target: ServingTarget, requests: Requests, narrow: bool, known: Kno
     only PCIe and the network join is tried where none within a host sustains any load.
     """
     chip = target.chip
-    ways = capacity.splits(target.workload.model, capacity.WIDEST, domain(slice_for(chip, capacity.WIDEST)))
+    fast = domain(slice_for(chip, WIDEST))
+    ways = splits(target.workload.model, WIDEST, fast)
     found: list[ReplicaLoad] = []
     why: list[Refusal] = []
-    for group in capacity.by_reach(ways, chip):
-        found += _sustained(target, requests, group, narrow, known, why)
+    for group in by_reach(ways, chip):
+        able = _able(target, requests, group, known, why)
+        tried = worthwhile({split: of.service for split, of in able.items()}, fast)
+        found += _sustained({split: able[split] for split in tried}, narrow)
         if any(one.load.value > 0 for one in found):
             return tuple(found)
     if not found:
@@ -88,29 +93,30 @@ def replicas(target: ServingTarget, requests: Requests, narrow: bool, known: Kno
     raise OutOfReach.on(target, found)
 
 
-def _sustained(
-    target: ServingTarget,
-    requests: Requests,
-    ways: Sequence[Split],
-    narrow: bool,
-    known: Known,
-    why: list[Refusal],
-) -> list[ReplicaLoad]:
+def _able(
+    target: ServingTarget, requests: Requests, ways: Sequence[Split], known: Known, why: list[Refusal]
+) -> dict[Split, ReplicaTrials]:
     """Replicas of these splits; `why` gets the reasons of those that can't be."""
-    found: list[ReplicaLoad] = []
-    alike: dict[tuple[bool, bool], list[ReplicaLoad]] = {}  # ways to split, each from narrow to wide
+    able: dict[Split, ReplicaTrials] = {}
     for split in ways:
-        before = alike.setdefault((split.ep > 1, split.dp > 1), [])
-        if narrow and _falls(before):
-            continue
         try:
-            trials = _trials(target, split, requests, known)
+            able[split] = _trials(target, split, requests, known)
         except (DoesNotFit, NoLayout, PrecisionMissing) as refusal:
             why.append(refusal)
+    return able
+
+
+def _sustained(able: Mapping[Split, ReplicaTrials], narrow: bool) -> list[ReplicaLoad]:
+    """The largest loads of replicas, narrow ones first."""
+    found: list[ReplicaLoad] = []
+    alike: dict[tuple[bool, ...], dict[int, float]] = {}  # by the axes used: the best load of a chip for each width
+    for split, trials in able.items():
+        widths = alike.setdefault((split.pp > 1, split.ep > 1, split.dp > 1), {})
+        if narrow and split.chips not in widths and _falls(list(widths.values())):
             continue
-        last = found[-1].per_chip if found else 0.0
-        before.append(_largest(trials, last * split.chips, COARSE if narrow else FINE))
-        found.append(before[-1])
+        guess = found[-1].per_chip * split.chips if found else 0.0
+        found.append(_largest(trials, guess, COARSE if narrow else FINE))
+        widths[split.chips] = max(widths.get(split.chips, 0.0), found[-1].per_chip)
     return found
 
 
@@ -127,9 +133,14 @@ def _largest(trials: ReplicaTrials, guess: float, ratio: float) -> ReplicaLoad:
     by = of.corrections["tpot"]
     if trials.requests.kind == "offline":
         served = run(of, trials.requests)
-        return ReplicaLoad(trials, replace(served.request_rate, evidence=by.evidence, because=by.because), served)
+        return ReplicaLoad(trials, _backed(served.request_rate, by), served)
     load = largest_load(trials, guess or _guess(trials), ratio)
-    return ReplicaLoad(trials, Estimate(load, load, load, by.evidence, by.because))
+    return ReplicaLoad(trials, _backed(Estimate(load, load, load, by.evidence), by))
+
+
+def _backed(load: Estimate, by: Correction) -> Estimate:
+    """A load with what its replica's times rest on."""
+    return replace(load, evidence=by.evidence, because=by.because, distance=by.distance)
 
 
 def _guess(trials: ReplicaTrials) -> float:
@@ -146,7 +157,7 @@ def confirmed(one: ReplicaLoad, requests: Requests) -> Capacity:
     load = largest_load(long, one.load.value, FINE, NEXT)
     ends = [_slower(short, exp(end), one.load.value) for end in (max(by.high, 0.0), min(by.low, 0.0))]
     low, high = (load * end / one.load.value for end in ends)
-    span = Estimate(load, min(low, load), max(high, load), by.evidence, by.because)
+    span = _backed(Estimate(load, min(low, load), max(high, load), by.evidence), by)
     return Capacity(of, span, run(of, long.loaded(load or long.light)), limit_above(long, load), ())
 
 
@@ -168,7 +179,7 @@ def queueing_margin(one: ReplicaLoad) -> float:
     return max(0.0, 1 - random / largest_load(ReplicaTrials(one.service, even), random, FINE, NEXT))
 
 
-def _falls(found: Sequence[ReplicaLoad]) -> bool:
-    """Whether the last splits, each wider than the one before, sustain ever less a chip."""
-    last = [one.per_chip for one in found[-WORSE - 1 :]]
+def _falls(per_chip: Sequence[float]) -> bool:
+    """Whether the last widths, each wider than the one before, sustain ever less a chip."""
+    last = per_chip[-WORSE - 1 :]
     return len(last) > WORSE and last[-1] > 0 and all(b < a for a, b in pairwise(last))

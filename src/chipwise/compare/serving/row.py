@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, exp
+from math import ceil
 
 from chipwise.catalog import Accelerators
 from chipwise.compare.serving.fleet import Fleet
@@ -55,7 +55,7 @@ def demand_of(workload: ServingWorkload, seed: int = 0) -> Demand:
     return Demand("rate", rate, 1.0 if s.slo else OPEN_USE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ServingRow:
     """A chip that sustains the demand within the SLO."""
 
@@ -70,6 +70,9 @@ class ServingRow:
     spot: Quote | None
     queueing_margin: float | None = None  # that random arrivals cost; None: they are not random
 
+    def __repr__(self) -> str:
+        return f"<ServingRow {self.accelerators} as {self.fleet.replicas} x {self.split}: {self.load.value:.3g}>"
+
     @property
     def accelerators(self) -> Accelerators:
         """All chips."""
@@ -79,6 +82,11 @@ class ServingRow:
     def evidence(self) -> str:
         """Of the times."""
         return self.load.evidence
+
+    @property
+    def certain(self) -> bool:
+        """Whether there are published serving figures of the chip itself: without, its intervals are a guess."""
+        return self.load.distance is not None and self.load.distance.own
 
     @property
     def precision(self) -> str:
@@ -107,7 +115,7 @@ class ServingRow:
         if not self.demand.load:
             return None
         low, value, high = (x / self.demand.load - 1 for x in (self.load.low, self.load.value, self.load.high))
-        return Estimate(value, low, high, self.load.evidence, self.load.because)
+        return replace(self.load, value=value, low=low, high=high)
 
     @property
     def joules(self) -> Estimate:
@@ -128,6 +136,21 @@ class ServingRow:
         if self.demand.kind == "job":
             return self.unit_rate.inverted(quote.usd.value * 1e6 / HOUR)
         return quote.usd.scaled(1e6 / HOUR / self.unit_rate.value)
+
+    def job_usd(self, quote: Quote | None) -> Estimate | None:
+        """US dollars for all requests of an offline job; None where it has no number of them."""
+        if quote is None or self.demand.kind != "job" or not self.served.service.target.workload.serve.requests:
+            return None
+        return self.seconds.scaled(quote.usd.value / HOUR)
+
+    def per_million_processed(self, quote: Quote | None) -> Estimate | None:
+        """US dollars of an offline job over a million of its tokens, those of prompts as much as those of answers."""
+        out = self.per_million(quote)
+        if out is None or self.demand.kind != "job" or not self.writes:
+            return None
+        drawn = self.served.simulation.requests
+        tokens_in, tokens_out = float(drawn.input.sum()), float(drawn.output.sum())
+        return out.scaled(tokens_out / (tokens_in + tokens_out))
 
     def by(self, objective: str) -> Estimate | None:
         """What the row is ranked by; None where it has no price."""
@@ -164,18 +187,7 @@ def slo_latencies(row: ServingRow) -> list[tuple[str, Estimate]]:
             continue
         known = getattr(spread, f"p{bound.percentile:g}", None)
         by = served.service.corrections["ttft" if bound.metric == "ttft" else "tpot"]
-        out.append(
-            (
-                name,
-                known
-                or Estimate(
-                    kept.seconds,
-                    kept.seconds * exp(min(by.low, 0.0)),
-                    kept.seconds * exp(max(by.high, 0.0)),
-                    by.evidence,
-                ),
-            )
-        )
+        out.append((name, known or by.around(kept.seconds, kept.seconds, kept.seconds)))
     if out:
         return out
     if served.tpot is None:

@@ -64,10 +64,14 @@ def _shown(row: ServingRow, objective: str) -> str:
     if by is None:
         return "no public price"
     if objective == "cost":
-        return _interval(by, format_money) + (f" a million {row.unit}" if row.demand.kind == "job" else " an hour")
+        return _interval(by, format_money) + (f" a million {_paid(row)}" if row.demand.kind == "job" else " an hour")
     if objective == "time":
         return _interval(by, format_seconds) + (" for the job" if row.demand.kind == "job" else " a request")
     return _interval(by, lambda joules: f"{joules:.3g}") + " J a " + ("token" if row.writes else "request")
+
+
+def _paid(row: ServingRow) -> str:
+    return "tokens out" if row.writes else row.unit
 
 
 def _interval(e: Estimate, show: object) -> str:
@@ -86,9 +90,13 @@ def _pick(comparer: ServingComparer, pick: ServingRow, rows: Sequence[ServingRow
     if objective != "cost":
         said.insert(0, _shown(pick, objective))
     if pick.demand.kind == "job":
-        said.append(f"done in {format_seconds(pick.seconds.value)}")
+        total = pick.job_usd(pick.ondemand)
+        said.append(
+            f"done in {format_seconds(pick.seconds.value)}"
+            + (f" for {_interval(total, format_money)}" if total else "")
+        )
     text = f"Pick {pick.accelerators}, {_replicas(pick)}: {', '.join(said)}."
-    text += _holds(pick) + _beyond_supply(pick)
+    text += _holds(pick) + _never_measured(pick) + _beyond_supply(pick)
     ahead = ahead_of(pick, rows, objective)
     if ahead:
         names = ", ".join(f"{r.accelerators} at {_shown(r, objective)}" for r in ahead[:2])
@@ -109,12 +117,21 @@ def _holds(row: ServingRow) -> str:
         return ""
     subject = "It sustains" if row.fleet.replicas == 1 else "They sustain"
     more = f" {subject} {headroom.value:.0%} more than {row.demand} until {_limit(row)}".replace("%", " %")
+    if headroom.low >= 0 and not row.certain:
+        return f"{more}."
     if headroom.low >= 0:
         return f"{more}, and enough even at the low end of the interval."
     if row.load.low <= 0:
         return f"{more}; at the low end of the interval no count would hold the SLO: measure first."
     times = row.demand.load / row.load.low
     return f"{more}; at the low end of the interval it would take {times:.1f} times as many: measure first."
+
+
+def _never_measured(row: ServingRow) -> str:
+    """That no published figure of the chip is behind its times: whatever the intervals say, it is no certain winner."""
+    if row.certain:
+        return ""
+    return f" No published serving figure of {row.accelerators.chip.id} is behind this: measure it before a commitment."
 
 
 def _beyond_supply(row: ServingRow) -> str:
@@ -152,8 +169,11 @@ def _why(comparer: ServingComparer, pick: ServingRow, second: ServingRow | None)
     )
     if less < TIE:
         return text + "; that is too near to call."
-    if mine.high < other.low:
+    if mine.high < other.low and pick.certain and second.certain:
         return text + "; even the ends of their intervals do not meet."
+    if mine.high < other.low:
+        unsure = " and ".join(row.accelerators.chip.id for row in (pick, second) if not row.certain)
+        return text + f"; their 90 % intervals do not meet, but no published serving figure of {unsure} is behind them."
     return text + "; their 90 % intervals overlap, so measure both before a large commitment."
 
 

@@ -68,16 +68,7 @@ class TrainingComparer:
     def priced(self, acc: Accelerators, found: SearchResult | None, said: Prediction) -> TrainingRow:
         """The row of a prediction, with what it costs."""
         ondemand, spot = (
-            quote(
-                acc.chip,
-                acc.count,
-                said.duration,
-                spot,
-                self.knowledge.today,
-                self.knowledge.prices,
-                acc.count // acc.slices,
-            )
-            for spot in (False, True)
+            quote(acc, said.duration, spot, self.knowledge.today, self.knowledge.prices) for spot in (False, True)
         )
         if ondemand and spot and spot.usd.value >= ondemand.usd.value:
             spot = None  # another cloud's spot, more expensive than this on demand: no use
@@ -144,7 +135,9 @@ class TrainingComparer:
             return (candidate.fixed,)
         if self.terms.chips is None and self.terms.limited:
             return self.buyable(candidate.chip)
-        return (at_least(candidate.chip, self.terms.chips or DEFAULT_CHIPS),)
+        if self.terms.chips is None:
+            return (replace(at_least(candidate.chip, DEFAULT_CHIPS), assumed=True),)
+        return (at_least(candidate.chip, self.terms.chips),)
 
     def buyable(self, chip: Chip) -> tuple[Accelerators, ...]:
         """The counts of a chip that an offer could supply, by doubling."""
@@ -200,7 +193,8 @@ class TrainingComparer:
             except Refusal as full:
                 refusal = full
         assert isinstance(refusal, Refusal)
-        return Refused(acc.chip, acc, refusal.kind, refusal.reason, refusal.unlock)
+        holds = refusal.holds if isinstance(refusal, DoesNotFit) else ""
+        return Refused(acc.chip, acc, refusal.kind, refusal.reason, refusal.unlock, holds)
 
     def _bounds(self, chip: Chip, acc: Accelerators) -> Bounds:
         """What no run on a chip can beat; a `Refusal` where the chip can't do the work at all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.catalog.calibration import Calibration
-from chipwise.predict.prediction import Prediction, collectives
+from chipwise.predict.prediction import Prediction, collectives, step_in_words
 from chipwise.present.blocks import Block, Table, Text
 from chipwise.present.numbers import plural, time_interval
 from chipwise.present.text import bar
@@ -150,6 +150,7 @@ def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[B
     each = rate.value / p.accelerators.count
     lines = [
         ["layout", str(p.layout)],
+        ["batch", step_in_words(p.workload)],
         ["step", f"{_s(p.step.value)} ({time_interval(p.step)}), {p.step.evidence}"],
         [
             "rate",
@@ -165,7 +166,7 @@ def summary(p: Prediction, ondemand: Quote | None, spot: Quote | None) -> list[B
         ["spot", _cost(spot)],
     ]
     return [
-        Text(f"{p.workload.name} on {p.accelerators}"),
+        Text(f"{p.workload.name} on {p.accelerators.in_words()}"),
         Table(["summary", "value"], lines, frozenset({"summary", "value"}), title="Summary", bare=True),
     ]
 

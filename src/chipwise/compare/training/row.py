@@ -11,7 +11,7 @@ from chipwise.predict.prediction import Prediction
 from chipwise.prices import Quote
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TrainingRow:
     """A chip that can run the workload."""
 
@@ -20,6 +20,9 @@ class TrainingRow:
     prediction: Prediction
     ondemand: Quote | None  # None: no public price
     spot: Quote | None
+
+    def __repr__(self) -> str:
+        return f"<TrainingRow {self.accelerators} as {self.prediction.layout}: {self.prediction.step.value:.3g} s>"
 
     @property
     def tokens_per_s_per_chip(self) -> Estimate:

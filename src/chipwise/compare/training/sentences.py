@@ -28,7 +28,6 @@ from chipwise.units import DAY, format_money, format_seconds
 from chipwise.workload.model import Workload
 
 LONG_S = 366 * DAY
-HOLDS = "by doubling, the smallest that holds it is "  # how a refusal for lack of memory ends
 
 
 def in_words(
@@ -199,7 +198,7 @@ def nowhere(workload: Workload, refused: Sequence[Refused]) -> Refusal:
         kind: type[Refusal] = {"memory": DoesNotFit, "layout": NoLayout}.get(only.kind, Refusal)
         return kind(only.reason, only.unlock)
     reason = f"none of the {len(refused)} chips compared can run {workload.name}"
-    held = [r.unlock.removeprefix(HOLDS) for r in refused if r.unlock.startswith(HOLDS)]
+    held = [r.holds for r in refused if r.holds]
     if held:
         other = len(refused) - len(held)
         also = f"; {other} more are refused for other reasons" if other else ""

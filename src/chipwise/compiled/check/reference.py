@@ -78,7 +78,7 @@ def layout_alternatives(
 ) -> list[Alternative]:
     """Other recomputation, then the next best splits, as far as the reference programs can run them."""
     t, m, acc = work.train, work.model, question.accelerators
-    now = parse_layout(question.layout, acc.count, t.global_batch, m.layers, m.heads)
+    now = parse_layout(question.layout, acc.count, t.global_batch, m.heads)
     others = [replace(now, recompute=kind) for kind in RECOMPUTE if kind != now.recompute]
     best = search(work, acc, calibration, named_stack(work), _OTHERS)
     others += [option.layout for option in best.top if _plain(option.layout)][: _TRIED + 1]

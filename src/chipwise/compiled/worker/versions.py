@@ -16,6 +16,7 @@ from importlib import metadata
 
 from chipwise.compiled.targets import CUDA, TPU
 from chipwise.errors import MissingCompiler
+from chipwise.io.install import install_line
 
 # What the wheel's own metadata says under "License".
 LIBTPU_LICENSE = "libtpu comes from Google under the Google Cloud Platform Terms of Service (about 590 MB)"
@@ -55,7 +56,7 @@ class Toolchain:
 
     def command(self) -> str:
         """The exact line that installs what is missing."""
-        return f"pip install 'chipwise[{self.extra}]'"
+        return install_line(self.extra)
 
 
 _CUDA_BITS = ("jax-cuda13-plugin", "jax-cuda13-pjrt", "nvidia-cuda-nvcc", "nvidia-nvvm")

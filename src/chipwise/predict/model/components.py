@@ -23,6 +23,7 @@ from chipwise.predict.model.kernels import ComputeSpec, attention_seconds, matmu
 from chipwise.predict.model.layouts import Layouts
 from chipwise.predict.model.precision import Numerics
 from chipwise.predict.model.shapes import Attention, Products
+from chipwise.predict.model.stages import stages
 from chipwise.predict.model.training import TrainCosts
 
 Array = NDArray[np.float64]
@@ -278,9 +279,8 @@ def components(
     tp, cp, ep = layouts.tp, layouts.cp, layouts.ep
     pp, dp, shard, vpp = layouts.pp, layouts.dp, layouts.shard, layouts.vpp
     layers, num, wires = float(ops.model.layers), target.numerics, target.wires
-    inv = 1.0 / pp
-    # a pipeline with layers to spare puts fewer on the stage of the output layer
-    head_share = np.where(np.mod(layers, pp) == 0, 1.0, inv)
+    slowest = stages(ops, pp)
+    inv, head_share = slowest.slow_layers, slowest.slow_head
     dense, experts = _stage_params(ops, tp, ep, pp)
     z3 = (layouts.zero == 3) & (shard * cp > 1)
     z12 = ((layouts.zero == 1) | (layouts.zero == 2)) & (shard * cp > 1)
@@ -290,7 +290,7 @@ def components(
     stride = np.where(layouts.pipe_inner, tp * pp, tp)
     e_stride = stride * np.minimum(ep, group)
     # layer by layer; weights gathered and gradients scattered travel alike, so both are timed in one call
-    calls = np.maximum(layers * inv, 1.0)
+    calls = np.maximum(layers / pp, 1.0)
     widths = np.array([num.gather_bytes, num.reduce_bytes * trained]).reshape(2, *(1,) * np.ndim(group))
     gather, scatter = calls * gather_seconds(wires, group, stride, dense * widths / calls)
     if ops.model.experts is not None:

@@ -63,7 +63,7 @@ class Layout:
         return ",".join(parts)
 
 
-def parse_layout(text: str, chips: int, global_batch: int, layers: int = 0, heads: int = 0) -> Layout:
+def parse_layout(text: str, chips: int, global_batch: int, heads: int = 0) -> Layout:
     """A layout from words: ``fsdp=128``, ``tp=8,pp=4,vpp=2,mbs=1,recompute=full``; dp fills what is left.
 
     >>> parse_layout("tp=8,pp=4", 128, 256).dp
@@ -130,8 +130,6 @@ def parse_layout(text: str, chips: int, global_batch: int, layers: int = 0, head
         raise InputError("layout vpp", vpp, "1 when pp is 1")
     if heads and heads % tp:
         raise InputError("layout tp", tp, f"a divisor of the model's {heads} heads")
-    if layers and pp * vpp > layers:
-        raise InputError("layout pp", pp, f"pp({pp}) * vpp({vpp}) of at most the model's {layers} layers")
     return Layout(dp, tp, pp, cp, ep, vpp, mbs, zero, shard, recompute, inner)
 
 

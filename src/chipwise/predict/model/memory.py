@@ -11,6 +11,7 @@ from chipwise.ops.operations import OpTable
 from chipwise.ops.table import MASKED
 from chipwise.predict.model.components import ExecutionTarget
 from chipwise.predict.model.layouts import Layouts
+from chipwise.predict.model.stages import Stages, stages
 from chipwise.predict.model.training import TrainCosts
 
 Array = NDArray[np.float64]
@@ -76,20 +77,23 @@ def saved_bytes(
     return everything, act * some, act * n * ops.rows * d
 
 
-def _fullest_stage(ops: OpTable, pp: Array) -> tuple[Array, Array]:
+def _fullest_stage(ops: OpTable, of: Stages, pp: Array) -> tuple[Array, Array]:
     """Parameters (dense, of experts) of the pipeline stage that holds most.
 
-    The first stage has the embedding, the last the output layer (or a copy of the embedding). Where the layers don't
-    divide, those two have a layer less.
+    The first stage has the embedding, the last the output layer (or a copy of the embedding).
     """
     p, layers = ops.params, float(max(ops.model.layers, 1))
     first, last = p.embedding + p.positions, p.head or p.embedding
     inside = p.total - p.experts - first - p.head
-    outer, most = float(max(first, last)), np.ceil(layers / pp)
-    even = inside / pp + outer
-    uneven = np.maximum(inside * most / layers, inside * (most - 1) / layers + outer)
-    dense = np.where(np.mod(layers, pp) == 0, even, uneven)
-    return np.where(pp == 1, float(p.total - p.experts), dense), p.experts * most / layers
+    each = inside / layers
+    fullest = np.maximum(each * of.middle, np.maximum(each * of.first + first, each * of.last + last))
+    return np.where(pp == 1, float(p.total - p.experts), fullest), p.experts * of.middle / layers
+
+
+def _kept_layers(of: Stages, pp: Array, micro_batches: Array) -> Array:
+    """Layers times micro-batches of the stage that keeps most: each keeps one for itself and every stage behind it."""
+    second = np.maximum(pp - 1, 1.0)
+    return np.maximum(of.first * np.minimum(micro_batches, pp), of.middle * np.minimum(micro_batches, second))
 
 
 def memory(
@@ -100,7 +104,8 @@ def memory(
     tp, cp, ep, mbs = layouts.tp, layouts.cp, layouts.ep, layouts.micro_batch
     pp, dp, shard = layouts.pp, layouts.dp, layouts.shard
     p = ops.params
-    dense, experts = _fullest_stage(ops, pp)
+    on_stages = stages(ops, pp)
+    dense, experts = _fullest_stage(ops, on_stages, pp)
     dense, experts = dense / tp, experts / (tp * ep)
     group = np.maximum(shard * cp, 1.0)
     e_group = np.maximum(group / ep, 1.0)
@@ -120,15 +125,16 @@ def memory(
     # layer inputs stay whole without sequence parallelism
     whole = mbs / cp if not traits.sequence_parallel else per
     n_mb = global_batch / (dp * mbs)
-    # the first stage holds a micro-batch for every stage behind it; interleaving adds a share
-    flight = np.minimum(n_mb, pp) * (1 + np.where(layouts.vpp > 1, (pp - 1) / (pp * layouts.vpp), 0.0))
+    # interleaving adds a share of a micro-batch
+    more = 1 + np.where(layouts.vpp > 1, (pp - 1) / (pp * layouts.vpp), 0.0)
+    held = _kept_layers(on_stages, pp, n_mb) * more / max(ops.model.layers, 1)
     one_layer = (full / max(ops.model.layers, 1)) * per
     kept_acts = np.select(
         [layouts.recompute == 0, layouts.recompute == 1, layouts.recompute == 2],
         [full * per, some * per, inputs * whole],
         0.0,
     )
-    scale = kept_acts * flight / pp
+    scale = kept_acts * held
     working = np.where(layouts.recompute >= 2, 2 * one_layer, one_layer)
     activations = scale + working
     scored = ops.rows * (MASKED if ops.model.family == "encoder" else 1.0)

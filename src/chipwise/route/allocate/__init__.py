@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.io.jit import lent
 from chipwise.route.allocate import reasons
 from chipwise.route.allocate.allocation import by_jobs, by_pairs, settle
 from chipwise.route.allocate.allocation_state import AllocationState
@@ -128,12 +129,12 @@ def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags
         now=float(state.now),
         preempts=decision.preempts,
         moves=decision.moves,
-        score=np.ascontiguousarray(decision.score, dtype=float),
-        wait=wait,
-        tie=tie,
-        latest=latest,
-        aged=aged,
-        free_at_first=state.free,
+        score=lent(np.ascontiguousarray(decision.score, dtype=float)),
+        wait=lent(wait),
+        tie=lent(tie),
+        latest=lent(latest),
+        aged=lent(aged),
+        free_at_first=lent(state.free),
         free=state.free.copy(),
         pos=integers(n, fill=-1),
         target=integers(n, fill=-1),
@@ -154,7 +155,7 @@ def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags
         memo=np.empty((pools, widest)),
         memo_valid=np.zeros((pools, widest), dtype=bool),
         touched=np.zeros(pools, dtype=bool),
-        **{name: getattr(state, name) for name in READ},
+        **{name: lent(getattr(state, name)) for name in READ},
     )
 
 

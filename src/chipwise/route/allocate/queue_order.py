@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.io.jit import jit_cached, jit_helper
+from chipwise.io.jit import jit_cached, jit_helper, lent
 from chipwise.route.cluster_state import ClusterState, Flags, Floats, Ints, PolicyDecision
 
 OVERHEAD = 0.05  # of the time a job has run, that stopping it for a fair share may waste
@@ -88,15 +88,15 @@ def pairs(state: ClusterState, decision: PolicyDecision, aged: Flags, due: Float
         ranked,
         aged,
         _movable(state, decision),
-        score,
-        order,
-        state.seconds,
-        state.usd,
-        state.budget,
-        state.chips,
-        state.total,
-        state.last_failed,
-        state.current_pool,
+        lent(score),
+        lent(order),
+        lent(state.seconds),
+        lent(state.usd),
+        lent(state.budget),
+        lent(state.chips),
+        lent(state.total),
+        lent(state.last_failed),
+        lent(state.current_pool),
         jobs,
         pools,
         key,

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from chipwise.errors import InputError, UnknownName
+from chipwise.io.install import install_line
 from chipwise.route.backend import Backend
 from chipwise.route.names import BACKEND_GROUP, BACKENDS, backend_names
 from chipwise.route.pool import Pool
@@ -41,7 +42,7 @@ def _maker(kind: str) -> Make:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.startswith("chipwise"):
                 raise
-            raise InputError("backend", kind, f"a machine with its client: pip install 'chipwise[{kind}]'") from None
+            raise InputError("backend", kind, f"a machine with its client: {install_line(kind)}") from None
         return make
     points = entry_points(group=BACKEND_GROUP, name=kind)
     if not points:

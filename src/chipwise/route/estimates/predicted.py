@@ -14,6 +14,7 @@ from chipwise.catalog.economics import Economics, economics
 from chipwise.catalog.stacks import runs_on, where
 from chipwise.cost.checkpoint import state, write_seconds
 from chipwise.errors import DoesNotFit, InputError, NoLayout, Refusal
+from chipwise.io.clock import day_of_asking
 from chipwise.knowledge import Knowledge
 from chipwise.layout import search
 from chipwise.layout.named import read_layout
@@ -53,7 +54,7 @@ class Predictor:
     know: Economics = field(default_factory=economics)
     check: bool = False
     progress: Progress | None = None
-    today: date = field(default_factory=date.today)
+    today: date = field(default_factory=day_of_asking)
     cache: dict[Any, Predicted | Refusal] = field(default_factory=dict)
 
     def predicted(self, job: Job, variant: Variant, pool: Pool, chips: int, topology: str) -> Predicted:

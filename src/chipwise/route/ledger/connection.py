@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import MissingCompiler
+from chipwise.io.install import install_line
 from chipwise.io.urls import is_loopback
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def psycopg_module() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise MissingCompiler(
-            "A ledger in PostgreSQL", "psycopg is not installed", "pip install 'chipwise[postgres]'"
-        ) from None
+        raise MissingCompiler("A ledger in PostgreSQL", "psycopg is not installed", install_line("postgres")) from None
     return psycopg
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -88,6 +89,11 @@ class RemoteLedger:
         """What failed attempts of a job printed last: by attempt the file and its last lines."""
         outputs = self._ask("GET", f"/v1/jobs/{job_number(job_id)}/output")["output"]
         return {attempt: (one["path"], tuple(one["last"])) for attempt, one in outputs.items()}
+
+    def log(self, job_id: str, attempt: int, start: int) -> tuple[str, int, bytes, int] | None:
+        """A part of what an attempt printed: its file, where the part begins, the bytes, and the file's size."""
+        part = self._ask("GET", f"/v1/jobs/{job_number(job_id)}/log?attempt={attempt}&start={start}")["log"]
+        return part and (part["path"], part["start"], b64decode(part["data"]), part["size"])
 
     # routers, backends, pools
 

@@ -14,10 +14,12 @@ from chipwise.catalog import Chip, exact_chip, load
 from chipwise.catalog.economics import Economics, economics, region_site
 from chipwise.cost.onprem import unit_watts
 from chipwise.errors import BrokenFile, InputError, UnknownName
+from chipwise.io.clock import day_of_asking
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.io.paths import data_folder
 from chipwise.knowledge import Knowledge, price_book
-from chipwise.prices import PriceBook, is_stale, listed, price_of
+from chipwise.prices import PriceBook, is_stale, listed, price_of, why_no_price
+from chipwise.prices.fit import priced_offer
 from chipwise.route.access import Access
 from chipwise.route.load.access import access_of
 from chipwise.route.load.explain import checked
@@ -101,7 +103,7 @@ def pools_of(
     if twice is not None:
         raise InputError("pools.name", twice, "a name of its own for each")
     backends = _settings(spec, base)
-    asking = _PoolReader(book or listed(), know or economics(), today or date.today(), base, backends)
+    asking = _PoolReader(book or listed(), know or economics(), today or day_of_asking(), base, backends)
     pools = tuple(asking.pool(one, f"pools[{i}]") for i, one in enumerate(spec.pools))
     folder = _path(base, spec.folder) if spec.folder else default_folder()
     if not spec.folder:
@@ -236,16 +238,19 @@ class _PoolReader:
         )
         book = replace(self.book, offers=offers)
         spot = terms == "spot"
-        if not book.offers_for(chip.id, spot):
+        here = book.offers_for(chip.id, spot)
+        if not here:
             return None
         host = min(spec.count, chip.fabric.host_chips)
         # of a pool of single instances, which no fabric joins, the price is that of one
         price = price_of(chip, host, spot, self.today, book) or price_of(chip, 1, spot, self.today, book)
-        if price is None:
-            return None
+        if price is None:  # it decides nothing elsewhere, but these chips are there, and no other price of them is
+            why = why_no_price(chip, 1, spot, book)
+            price = priced_offer(here[0], spot, self.today, why)
         o = price.offer
         source = f"{o.cloud} {o.region} {o.instance} {terms}, {o.date}" + (", stale" if price.stale else "")
         source += ", own price" if o.own else ""
+        source += f", though {price.note}" if price.note else ""
         return _Priced(price.usd_per_chip_hour, source, max(1, int(o.chips)))
 
     def committed(self, spec: PoolSpec, chip: Chip, where: str) -> _Priced | None:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.io.jit import jit_cached
+from chipwise.io.jit import jit_cached, lent
 from chipwise.route.cluster_state import Floats, Ints
 
 
 def least(what: Floats) -> Floats:
     """The least of each row; inf where there is none, no number where one is none."""
     found = np.empty(len(what))
-    _least(np.asarray(what, dtype=float), 1.0, found)
+    _least(lent(np.asarray(what, dtype=float)), 1.0, found)
     return found
 
 
 def most(what: Floats) -> Floats:
     """The most of each row; -inf where there is none, no number where one is none."""
     found = np.empty(len(what))
-    _least(np.asarray(what, dtype=float), -1.0, found)
+    _least(lent(np.asarray(what, dtype=float)), -1.0, found)
     return -found
 
 
 def least_work(seconds: Floats, chips: Ints) -> Floats:
     """The fewest chip-seconds of each job; inf where it can't run."""
     work = np.empty(len(seconds))
-    _least_work(seconds, chips, work)
+    _least_work(lent(seconds), lent(chips), work)
     return work
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chipwise.io.jit import lent
 from chipwise.route.cluster_state import ClusterState, Flags, Floats, Ints, PolicyDecision
 from chipwise.route.policies import fair_share_kernels
 from chipwise.route.policies.lp_highs import Sharing, bases_of
@@ -39,7 +40,9 @@ def max_min_shares(state: ClusterState) -> Floats:
     if not len(able):
         return shares
     if len(state.pools) <= SMALL_POOLS:
-        shares[able], gap = fair_share_kernels.max_min(rate[able], state.weight[able], state.chips[able], state.total)
+        shares[able], gap = fair_share_kernels.max_min(
+            rate[able], state.weight[able], state.chips[able], lent(state.total)
+        )
         if gap <= fair_share_kernels.NOTHING:
             return shares
     gains = rate[able] / rate[able].max(axis=1)[:, None]
@@ -66,9 +69,9 @@ def finish_time_shares(state: ClusterState) -> Floats:
     if not len(able):
         return shares
     age = np.maximum(state.now - state.arrival, 0.0)[able]
-    alone = fair_share_kernels.alone(rate, state.served, state.weight, state.chips, state.total)[able]
+    alone = fair_share_kernels.alone(rate, *map(lent, (state.served, state.weight, state.chips, state.total)))[able]
     if len(state.pools) <= SMALL_POOLS:
-        shares[able], gap = fair_share_kernels.finish_time(rate[able], age, alone, state.chips[able], state.total)
+        shares[able], gap = fair_share_kernels.finish_time(rate[able], age, alone, state.chips[able], lent(state.total))
         if gap <= fair_share_kernels.NOTHING:
             return shares
     top = rate[able].max(axis=1)
@@ -107,7 +110,7 @@ def _by_shares(state: ClusterState, shares: Floats, because: str) -> PolicyDecis
         since, had = state.arrival, state.served
     else:
         since, had = np.full(len(shares), state.shares_since), state.shared
-    fair_share_kernels.behind(state.now, since, had, shares, state.seconds, order)
+    fair_share_kernels.behind(state.now, lent(since), lent(had), lent(shares), lent(state.seconds), order)
     return PolicyDecision(finish_in(state), order, "s", preempts=True, moves=True, because=because, shares=shares)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.io.jit import jit_cached_alloc, jit_inline
+from chipwise.io.jit import jit_cached_alloc, jit_inline, lent
 from chipwise.route.allocate import QueueWindow, windowed
 from chipwise.route.allocate.queue_order import by_arrival, in_order
 from chipwise.route.cluster_state import ClusterState, Floats, Ints, PolicyDecision
@@ -45,8 +45,9 @@ def max_throughput_per_dollar(state: ClusterState) -> PolicyDecision:
     fixed = np.where(state.restartable, -1, state.current_pool)
     by_age = by_arrival(state)  # of those alike
     score, order = np.empty(state.seconds.shape), np.empty(state.seconds.shape)
-    pairs, key, most = scored(by_age, state.seconds, state.usd, state.chips, state.weight, fixed, capacity, score)
-    plan = planned(by_age, pairs[in_order(key)], state.seconds, score, state.chips, capacity)
+    seconds, usd, chips = lent(state.seconds), lent(state.usd), lent(state.chips)
+    pairs, key, most = scored(by_age, seconds, usd, chips, lent(state.weight), fixed, capacity, score)
+    plan = planned(by_age, pairs[in_order(key)], seconds, score, chips, capacity)
     put_first(plan, most, score, order)
     return PolicyDecision(
         score,

@@ -19,6 +19,7 @@ from yaml import YAMLError
 
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.io.deadline import in_time
+from chipwise.io.install import install_line
 from chipwise.io.urls import is_loopback
 from chipwise.route.backend import BackendDown
 from chipwise.route.backends.answers import UNREADABLE
@@ -301,4 +302,4 @@ def weakness(server: str, verified: bool) -> str:
 def needs_client() -> None:
     """Refuse plainly where the client is not installed."""
     if find_spec("kubernetes") is None or find_spec("kubernetes.client") is None:
-        raise InputError("backend", "kubernetes", "a machine with its client: pip install 'chipwise[kubernetes]'")
+        raise InputError("backend", "kubernetes", f"a machine with its client: {install_line('kubernetes')}")

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from chipwise.errors import InputError
+from chipwise.io.install import install_line
 from chipwise.route.backend import (
     CANCELLED,
     FAILED,
@@ -47,7 +48,7 @@ def make(name: str, pools: Sequence[Pool], folder: Path, uid: str) -> RayBackend
     """The backend of these pools. The attempts' folders are in each launch; `folder` is not needed."""
     check_keys(pools, KEYS)
     if find_spec("ray") is None:
-        raise InputError("backend", "ray", "a machine with its client: pip install 'chipwise[ray]'")
+        raise InputError("backend", "ray", f"a machine with its client: {install_line('ray')}")
     return RayBackend(pools, uid, name=name)
 
 

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from chipwise.io.deadline import in_time, kill_group
+from chipwise.io.install import install_line
 from chipwise.route.backend import BackendDown, BackendRefused
 
 CONNECT_S = 60.0  # a busy head takes 16 s and more to take a driver on
@@ -78,7 +79,7 @@ class RayLink:
     def _connect(self) -> None:
         self._driver.end()
         if find_spec("ray") is None:
-            raise BackendDown("ray: Ray is not installed here; pip install 'chipwise[ray]'")
+            raise BackendDown(f"ray: Ray is not installed here; {install_line('ray')}")
         self._reach()
         # a router started by `uv run` must not have its own environment sent to the cluster
         env = os.environ | {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}

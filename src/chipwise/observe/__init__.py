@@ -1,0 +1,1 @@
+"""What really happened: logs of training and serving, their faults, and how they compare with predictions."""

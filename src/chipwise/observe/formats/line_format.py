@@ -1,0 +1,120 @@
+"""A format of which every line says what a step or a window was: where such a line begins, and what stands in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from chipwise.observe.numbers import NUMBER, number, whole
+from chipwise.observe.records import ServingWindow, Step
+
+_RANK = re.compile(r"\[(?:default)?(?:rank)?(\d{1,5})\]:|\b[rR]ank[ :=]?(\d{1,5})\b")
+_SUFFIXED = rf"{NUMBER}(?:[kKMGBT](?![A-Za-z]))?"
+SHARE = 0.01  # of a percentage
+
+
+def value(key: str, end: str = "") -> str:
+    """A pattern: a number after its key, with what may stand between them."""
+    return rf"(?:{key})\s*[:=]?\s*['\"]?({_SUFFIXED}){end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What a pattern finds, in the units of a record."""
+
+    name: str
+    pattern: re.Pattern[str]
+    scale: float = 1.0
+
+
+def fields(*rows: tuple[str, str] | tuple[str, str, float]) -> tuple[Field, ...]:
+    """Fields from names, patterns and scales; the first pattern of a name that is found counts."""
+    return tuple(Field(row[0], re.compile(row[1]), row[2] if len(row) > 2 else 1.0) for row in rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineFormat:
+    """A format: `marks` are words of which a line has one, `start` is where what it says begins.
+
+    `needs` are the fields without which a line is not what it looks like: the format has changed, or the line is cut.
+    """
+
+    name: str
+    marks: tuple[str, ...]
+    start: re.Pattern[str]
+    fields: tuple[Field, ...]
+    needs: tuple[tuple[str, ...], ...] = ()  # one of each
+    serving: bool = False
+    general: bool = False  # takes lines of many programs: only where no other format does
+
+    def parts(self, line: str) -> Iterator[str]:
+        """The parts of a line that begin where this format begins: several writers may share one line."""
+        if any(mark in line for mark in self.marks):
+            starts = [match.start() for match in self.start.finditer(line)]
+            for at, end in pairwise([*starts, len(line)]):
+                yield line[at:end]
+
+    def values(self, part: str) -> dict[str, float]:
+        """What a part says."""
+        out: dict[str, float] = {}
+        for each in self.fields:
+            match = None if each.name in out else each.pattern.search(part)
+            text = next((group for group in match.groups() if group), None) if match else None
+            amount = number(text) if text else None
+            if amount is not None:
+                out[each.name] = amount * each.scale
+        return out
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a reader has found so far."""
+
+    steps: list[Step] = field(default_factory=list)
+    serving: list[ServingWindow] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    unread: int = 0  # lines that look like the format's and lack what they need
+
+    def __len__(self) -> int:
+        return len(self.steps) + len(self.serving) + len(self.metrics)
+
+
+def rank_of(line: str) -> str:
+    """The rank that a line says it is from, or "".
+
+    >>> rank_of("[rank3]:[titan] 2026-05-18 - root - INFO - step: 14"), rank_of("[Rank 0] step=40"), rank_of("step: 1")
+    ('3', '0', '')
+    """
+    match = _RANK.search(line[:200])
+    return (match[1] or match[2]) if match else ""
+
+
+class LineReader:
+    """Reads lines of one format."""
+
+    def __init__(self, format: LineFormat) -> None:
+        self.name, self.format, self.found = format.name, format, Findings()
+
+    def read(self, line: str) -> bool:
+        """Take what a line says; whether it is one of this format."""
+        taken = False
+        for part in self.format.parts(line):
+            values = self.format.values(part)
+            if not all(any(name in values for name in names) for names in self.format.needs):
+                self.found.unread += not self.format.general
+                continue
+            taken = True
+            if self.format.serving:
+                self.found.serving.append(ServingWindow(**values))
+            else:
+                self.found.steps.append(step_from(values, rank_of(line)))
+        return taken
+
+
+def step_from(values: Mapping[str, float], rank: str = "") -> Step:
+    """A step of the values that a line gives."""
+    rest = {name: amount for name, amount in values.items() if name != "step"}
+    number_of = values.get("step")
+    return Step(step=None if number_of is None else whole(repr(number_of)), rank=rank, **rest)

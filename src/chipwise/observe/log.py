@@ -1,0 +1,200 @@
+"""A log as records: the format found by what its lines say, ranks that say the same told once, restarts kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from itertools import islice, pairwise
+from statistics import median
+
+from chipwise.errors import UnknownName
+from chipwise.observe.faults import FaultReader
+from chipwise.observe.formats import DOCUMENTS, FORMATS, GENERAL, KERNEL, Reader
+from chipwise.observe.formats.documents import ExpositionReader, document
+from chipwise.observe.numbers import number
+from chipwise.observe.records import Fault, ServingWindow, Step
+
+MAX_DOCUMENT_LINES = 200_000  # of a file that may be one JSON document
+LAG_STEPS = 64  # how far one rank's lines may lie behind another's
+UNNAMED_LAG_STEPS = 3  # the same where lines do not name their rank: further back the run has begun again
+WARM_UP = 3  # steps after a start that compile, or are told before they have run
+FEWEST_SETTLED = 3  # steps behind the warm-up from which a run has settled
+_STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.*?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
+_NOT_VALUES = ("rank",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """What a log says."""
+
+    format: str | None  # None: no line is in a format known
+    lines: int
+    steps: list[Step]
+    starts: list[int]  # places in `steps` at which the run began, again after a restart
+    serving: list[ServingWindow]
+    faults: list[Fault]
+    metrics: dict[str, float]
+    unread: int  # lines that look like the format's and lack what its lines say: it has changed, or they are cut
+    duplicates: int  # steps that another rank told already
+
+    def settled(self, key: str) -> list[float]:
+        """A value of the steps behind the warm-up of each start; of all, where too few are."""
+        parts = [self.steps[start:end] for start, end in pairwise([*self.starts, len(self.steps)])]
+        late = [step for part in parts for step in part[WARM_UP:]]
+        values = [amount for step in late if (amount := getattr(step, key)) is not None]
+        if len(values) >= FEWEST_SETTLED:
+            return values
+        return [amount for step in self.steps if (amount := getattr(step, key)) is not None]
+
+    def typical(self, key: str) -> float | None:
+        """The median of a value over settled steps."""
+        values = self.settled(key)
+        return median(values) if values else None
+
+
+def read_lines(lines: Iterable[str], format: str | None = None) -> Log:
+    """Read a log; its format is that which says most, unless one is named."""
+    names = [*FORMATS, KERNEL, *DOCUMENTS]
+    if format is not None and format not in names:
+        raise UnknownName("format", format, names)
+    stream = iter(lines)
+    first = next((line for line in stream if line.strip()), "")
+    if format in DOCUMENTS or (format is None and first.lstrip().startswith("{")):
+        head = [first, *islice(stream, MAX_DOCUMENT_LINES)]
+        made = document("\n".join(head))
+        if made is not None:
+            return _log(made[0], len(head), made[1].steps, [], made[1].metrics, [], 0)
+        stream = iter([*head[1:], *stream])
+    return _read(first, stream, format)
+
+
+def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
+    readers: list[Reader] = [make() for name, make in FORMATS.items() if format in (None, name)]
+    faults, timings, count = FaultReader(), _StepTimes(), 0
+    for line in _chained(first, rest):
+        count += 1
+        progress = False
+        for reader in readers:  # the general one is the last, and takes what no other has
+            progress = ((not progress or reader.name != GENERAL) and reader.read(line)) or progress
+        timings.read(line)
+        faults.read(line, count, progress)
+    for reader in readers:
+        if isinstance(reader, ExpositionReader):
+            reader.end()
+    chosen = _chosen(readers)
+    if chosen is None:
+        return _log(KERNEL if faults.kernel_lines else None, count, [], [], {}, faults.faults(), 0)
+    timings.complete(chosen.found.steps)
+    found = chosen.found
+    return _log(chosen.name, count, found.steps, found.serving, found.metrics, faults.faults(), found.unread)
+
+
+def _chained(first: str, rest: Iterable[str]) -> Iterable[str]:
+    yield first
+    yield from rest
+
+
+def _log(
+    format: str | None,
+    lines: int,
+    steps: list[Step],
+    serving: list[ServingWindow],
+    metrics: dict[str, float],
+    faults: list[Fault],
+    unread: int,
+) -> Log:
+    merged, starts = told_once(steps)
+    return Log(
+        format=format,
+        lines=lines,
+        steps=merged,
+        starts=starts,
+        serving=serving,
+        faults=faults,
+        metrics=metrics,
+        unread=unread,
+        duplicates=len(steps) - len(merged),
+    )
+
+
+def _chosen(readers: list[Reader]) -> Reader | None:
+    """The reader that found most values; one of many programs only where no other found anything."""
+    own = [reader for reader in readers if reader.name != GENERAL and len(reader.found)]
+    if own:
+        return max(own, key=_worth)
+    return next((reader for reader in readers if len(reader.found)), None)
+
+
+def _worth(reader: Reader) -> int:
+    found = reader.found
+    rows: list[Step | ServingWindow] = [*found.steps, *found.serving]
+    return len(found.metrics) + sum(
+        getattr(row, each.name) is not None for row in rows for each in fields(row) if each.name not in _NOT_VALUES
+    )
+
+
+def told_once(steps: list[Step]) -> tuple[list[Step], list[int]]:
+    """Steps without those that another rank, or an earlier state of a bar, told already; and where runs began.
+
+    >>> rows = [Step(step=n, loss=loss) for n, loss in ((1, 9.0), (1, 9.0), (2, 8.0), (1, 9.5), (2, 8.5))]
+    >>> merged, starts = told_once(rows)
+    >>> [step.step for step in merged], starts
+    ([1, 2, 1, 2], [0, 2])
+    """
+    out: list[Step] = []
+    starts = [0] if steps else []
+    recent: dict[int, int] = {}  # step -> its place, of the run that goes on
+    for step in steps:
+        place = recent.get(step.step) if step.step is not None else None
+        if place is not None and _same(out[place], step, len(out) - place):
+            _fill(out[place], step)
+            continue
+        back = step.step is not None and bool(recent) and step.step <= max(recent)
+        if back and (place is not None or not step.rank or step.rank == out[-1].rank):
+            starts.append(len(out))
+            recent = {}
+        if step.step is not None:
+            recent[step.step] = len(out)
+            if len(recent) > 2 * LAG_STEPS:
+                recent = dict(islice(recent.items(), LAG_STEPS, None))
+        out.append(step)
+    return out, starts
+
+
+def _same(told: Step, step: Step, lag: int) -> bool:
+    """Whether a step is told again: by another rank, or by the same with what it had not said yet."""
+    if told.rank and step.rank and told.rank != step.rank:
+        return lag <= LAG_STEPS
+    return lag == 1 or (not step.rank and lag <= UNNAMED_LAG_STEPS and told.loss == step.loss is not None)
+
+
+def _fill(told: Step, step: Step) -> None:
+    """What only the later line says; of one bar the later state counts."""
+    for each in fields(step):
+        later = getattr(step, each.name)
+        if later is not None and each.name != "rank" and getattr(told, each.name) is None:
+            setattr(told, each.name, later)
+
+
+class _StepTimes:
+    """Megatron-Bridge prints the rate of a step on a line of its own, before or after the step's."""
+
+    def __init__(self) -> None:
+        self._rates: list[tuple[float, float]] = []
+
+    def read(self, line: str) -> None:
+        match = _STEP_TIME.search(line) if "GPU utilization" in line else None
+        if match is not None:
+            seconds, rate = number(match[1]), number(match[2])
+            if seconds and rate:
+                self._rates.append((seconds, rate))
+
+    def complete(self, steps: list[Step]) -> None:
+        """Give each step the rate told for its time: they come in the same order."""
+        waiting = iter(step for step in steps if step.step_seconds and step.tflops_per_device is None)
+        for seconds, rate in self._rates:
+            for step in waiting:
+                if step.step_seconds and abs(step.step_seconds - seconds) <= max(0.006, 0.002 * seconds):
+                    step.tflops_per_device = rate
+                    break

@@ -1,0 +1,66 @@
+"""Lines of a log as somebody would read them: without colors, each state of a progress bar a line of its own."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from chipwise.errors import BrokenFile, NoSuchFile
+
+MAX_LINE_BYTES = 65_536  # the longest line of a log that is read; what is longer holds data, not words
+STDIN = "-"
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]")
+_BARE_COLORS = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3})*)?m")  # where a file has lost the escape characters
+_CUT = re.compile(r"[\d,]*(?:\.|[eE][-+]?)$")  # a number that ends with the file
+
+
+def lines_of(source: str) -> Iterator[str]:
+    """The lines of a file (gzip as well) or of standard input, read piece by piece."""
+    with _opened(source) as stream:
+        try:
+            yield from clean(iter(lambda: stream.readline(MAX_LINE_BYTES), b""))
+        except (OSError, EOFError) as error:
+            raise BrokenFile("log", source, f"a readable file ({error})") from None
+
+
+def clean(raw: Iterable[bytes]) -> Iterator[str]:
+    r"""Text without escapes; a carriage return ends a line too, as progress bars write.
+
+    >>> list(clean([b"\x1b[32mstep:  4\x1b[0m\n", b" 1%|1/9\r 2%|2/9\n", b"seconds: 3."]))
+    ['step:  4', ' 1%|1/9', ' 2%|2/9', 'seconds: ']
+    """
+    for piece in raw:
+        whole = piece.endswith((b"\n", b"\r"))
+        text = piece.decode("utf-8", "replace").rstrip("\r\n")
+        if "\x1b" in text:
+            text = _ESCAPES.sub("", text)
+        if "m" in text and "[" in text:
+            text = _BARE_COLORS.sub("", text)
+        for line in text.split("\r"):
+            yield line if whole else _CUT.sub("", line)
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[IO[bytes]]:
+    if source == STDIN:
+        yield sys.stdin.buffer
+        return
+    path = Path(source)
+    try:
+        if path.is_dir():
+            raise BrokenFile("log", source, "a file, not a folder")
+        with path.open("rb") as stream:
+            if path.suffix == ".gz":
+                with gzip.open(stream) as inner:
+                    yield inner  # type: ignore[misc]  # gzip's files are not IO[bytes] to mypy
+            else:
+                yield stream
+    except FileNotFoundError:
+        raise NoSuchFile("log", source) from None
+    except OSError as error:
+        raise BrokenFile("log", source, f"a readable file ({error.strerror or error})") from None
