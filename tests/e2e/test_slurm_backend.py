@@ -411,7 +411,7 @@ def test_a_render_is_what_is_submitted(backend, cluster, tmp_path):
     shown = cluster.command("scontrol", "show", "job", running(backend, "u-1-1").backend_id)
     for asked, got in (
         ("--job-name=u-1-1", "JobName=u-1-1"),
-        ("--time=0-00:11:30", "TimeLimit=00:12:00"),
+        ("--time=0-00:12:30", "TimeLimit=00:13:00"),
         ("--requeue", "Requeue=1"),
         ("--gres=tpu:v5e:4", "TresPerNode=gres:tpu:v5e:4"),
         ("'--comment=chipwise u-1-1'", "Comment=chipwise u-1-1"),

@@ -71,6 +71,11 @@ def launch(at=H200, chips=16, restartable=True, **more):
     )
 
 
+def test_slurms_signal_is_never_before_the_jobs_own_limit_though_it_may_be_a_minute_early():
+    request = request_of(launch(), {})
+    assert request.seconds - request.warning - 60 >= launch().time_limit
+
+
 def test_a_gang_in_containers_is_asked_for_word_for_word():
     request = request_of(launch(image="nvcr.io#nvidia/jax:24.10"), {})
     assert sbatch(request) == [
@@ -90,7 +95,7 @@ def test_a_gang_in_containers_is_asked_for_word_for_word():
         "--gres=gpu:h200:8",
         "--cpus-per-task=96",
         "--exclusive",
-        "--time=0-01:01:30",
+        "--time=0-01:02:30",
         "--signal=B:TERM@90",
         "--requeue",
         "--dependency=singleton",
@@ -216,7 +221,7 @@ def test_slurmrestd_gets_the_same_request():
         "open_mode": "append",
         "gres": "gpu:h200:8",
         "cpus_per_task": 96,
-        "time_limit": 62,
+        "time_limit": 63,
         "requeue": True,
         "current_working_directory": "/shared/attempts/l0-17-2",
         "standard_output": "/shared/attempts/l0-17-2/slurm.log",

@@ -91,7 +91,8 @@ def request_of(launch: Launch, router: Mapping[str, str] | None = None) -> Reque
     nodes, chips = split(pool, launch.option.chips)
     gres = gres_of(pool)
     grace = _number(pool, "grace", shim.GRACE_S)
-    limit = min(inf if launch.time_limit is None else launch.time_limit + grace + MARGIN_S, pool.max_seconds)
+    # the shim keeps the job's own limit; Slurm's signal, however early, is for a shim that can't
+    limit = min(inf if launch.time_limit is None else launch.time_limit + grace + 2 * MARGIN_S, pool.max_seconds)
     cpus = chips if not gres else int(_number(pool, "cpus", 0)) or None
     named = ("partition", "account", "qos", "reservation", "constraint", "memory", "nice")
     return Request(
