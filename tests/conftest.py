@@ -92,7 +92,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     rows = lane.costs(report for reports in terminalreporter.stats.values() for report in reports)
     if len(rows) > lane.SLOWEST:
-        terminalreporter.section(f"the {lane.SLOWEST} slowest tests, and all by folder")
+        terminalreporter.section(f"the {lane.SLOWEST} slowest tests, the costliest files, and all by folder")
         for line in lane.table(rows):
             terminalreporter.line(line)
     left = RUN.left_behind()

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
@@ -25,6 +25,7 @@ ALL = os.environ.get("CHIPWISE_TESTS") == "all"  # set by `make test-slow`
 CPU_LIMIT_S = 60.0  # of a test and what it starts and waits for: a busy machine takes longer, but not more CPU
 SHARED_LIMIT_S = 120.0  # of what tests of a file share, made for the first of them
 SLOWEST = 25
+COSTLIEST = 20  # files
 COST = "cpu_seconds"
 # Files whose tests share nothing that takes long to make: each test may run in another process. Of pages, each page.
 SPREAD = (
@@ -156,14 +157,19 @@ def costs(reports: Iterable[object]) -> list[Cost]:
 
 
 def table(rows: Sequence[Cost]) -> list[str]:
-    """The slowest tests and the sum of each folder, as lines."""
+    """The slowest tests, the files that take the most CPU and the sum of each folder, as lines."""
     slowest = sorted(rows, key=lambda row: -row.seconds)[:SLOWEST]
-    lines = ["seconds      CPU  test", *(f"{row.seconds:7.1f}  {row.cpu:7.1f}  {row.test}" for row in slowest), ""]
-    folders: dict[str, list[Cost]] = defaultdict(list)
+    lines = ["seconds      CPU  test", *(f"{row.seconds:7.1f}  {row.cpu:7.1f}  {row.test}" for row in slowest)]
+    files = {row.test: row.test.partition("::")[0] for row in rows}
+    folders = {test: "/".join(PurePosixPath(file).parts[:2]) for test, file in files.items()}
+    return [*lines, "", *_sums(rows, files, "file")[: COSTLIEST + 1], "", *_sums(rows, folders, "folder")]
+
+
+def _sums(rows: Iterable[Cost], place: Mapping[str, str], title: str) -> list[str]:
+    """What the tests of each place took, the most CPU first."""
+    places: dict[str, list[Cost]] = defaultdict(list)
     for row in rows:
-        folders["/".join(PurePosixPath(row.test.partition("::")[0]).parts[:2])].append(row)
-    lines += ["seconds      CPU    tests  folder"]
-    for folder, of_folder in sorted(folders.items(), key=lambda each: -sum(row.seconds for row in each[1])):
-        total, spent = sum(row.seconds for row in of_folder), sum(row.cpu for row in of_folder)
-        lines.append(f"{total:7.0f}  {spent:7.0f}  {len(of_folder):7,}  {folder}")
-    return lines
+        places[place[row.test]].append(row)
+    sums = [(sum(r.cpu for r in part), sum(r.seconds for r in part), len(part), name) for name, part in places.items()]
+    lines = [f"{seconds:7.0f}  {cpu:7.0f}  {count:7,}  {name}" for cpu, seconds, count, name in sorted(sums)[::-1]]
+    return [f"seconds      CPU    tests  {title}", *lines]

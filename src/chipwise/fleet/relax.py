@@ -22,6 +22,9 @@ UNITS = {
 }
 DEMANDS = ("load of ", "deadline of ")  # how the names of constraints that are demand begin
 TINY = 1e-6
+# How near the least amounts the answer is, and the search's limit: on small changes of a large demand a proof to 1e-4
+# took all of the time there was, and what was printed hung on the machine's speed
+LEAST_GAP, LEAST_NODES = 0.01, 300
 
 
 def relax(problem: Problem, time_limit: float = 60.0, threads: int = 2) -> tuple[Relaxation, ...]:
@@ -48,7 +51,8 @@ def relax(problem: Problem, time_limit: float = 60.0, threads: int = 2) -> tuple
     for _, slacks in model.broken.values():
         for column, weight in slacks:
             program.cost[column] = weight / SCALE
-    least = solve(program, 1e-4, time_limit / 2, threads, dict(enumerate(few.values.tolist())))
+    begun = dict(enumerate(few.values.tolist()))
+    least = solve(program, LEAST_GAP, time_limit / 2, threads, begun, nodes=LEAST_NODES)
     proved = few.status == "optimal"
     return tuple(replace(r, proved=proved) for r in _read(model, (least if least.found else few).values))
 
