@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.catalog import exact_chip, load, parse
+from chipwise.catalog.offers import ANY
 from chipwise.errors import ChipwiseError, InputError, MissingInput, Refusal, UnknownName
 from chipwise.launch.described import Replicas, TrainingRun
 from chipwise.launch.launch import check_launch_file, launch, launch_names, section_of
@@ -273,6 +274,13 @@ def test_maxtext_on_gpus_is_told_flags_of_its_own_scripts():
 def test_slices_are_split_over_the_data_center_network():
     config = yaml.safe_load(script_of(training(on="2*v5e:16x16"), tools()["maxtext"]).config)
     assert config["dcn_data_parallelism"] == 2 and config["ici_data_parallelism"] == 256
+
+
+def test_a_price_for_every_size_leaves_the_chips_on_their_usual_hosts():
+    own = replace(offer(), chips=1.0, instance=ANY)
+    for chips, nodes, per_node in ((64, 8, 8), (4, 1, 4)):
+        hosts = replace(training(on=f"h100:{chips}"), offer=own).hosts
+        assert (hosts.count, hosts.chips, hosts.sold) == (nodes, per_node, per_node)
 
 
 def test_torchrun_takes_what_it_is_given():

@@ -7,6 +7,7 @@ from functools import cached_property
 from math import ceil
 
 from chipwise.catalog import Accelerators, Offer, Stack
+from chipwise.catalog.offers import ANY
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.model.layouts import Layout
 from chipwise.workload.model import Workload
@@ -82,15 +83,16 @@ class Hosts:
 
 
 def hosts_of(acc: Accelerators, chips: int, offer: Offer | None) -> Hosts:
-    """The hosts of so many chips, by the instance of the offer or the chip's usual host.
+    """The hosts of so many chips, by the instance of the offer or, where it is for every size, the chip's usual host.
 
     >>> from chipwise.catalog import parse
     >>> hosts_of(parse("h100:64"), 64, None), hosts_of(parse("h100:4"), 4, None)
     (Hosts(count=8, chips=8, sold=8), Hosts(count=1, chips=4, sold=4))
     """
     whole = acc.chip.fabric.host_chips
-    if offer is not None and acc.chip.family != "tpu" and offer.chips >= 1:
+    sized = offer is not None and offer.instance != ANY and acc.chip.family != "tpu"
+    if offer is not None and sized and offer.chips >= 1:
         whole = int(offer.chips)
     if chips >= whole:
         return Hosts(ceil(chips / whole), whole, whole)
-    return Hosts(1, chips, whole if offer is not None and acc.chip.family != "tpu" else chips)
+    return Hosts(1, chips, whole if sized else chips)
