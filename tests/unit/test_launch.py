@@ -283,6 +283,19 @@ def test_a_price_for_every_size_leaves_the_chips_on_their_usual_hosts():
         assert (hosts.count, hosts.chips, hosts.sold) == (nodes, per_node, per_node)
 
 
+@pytest.mark.parametrize(
+    ("pp", "vpp", "stages"),
+    [(4, 1, "Et*15|t*16|t*16|t*14L"), (4, 4, "Et*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*3|t*3|t*4|t*4|t*3L")],
+)
+def test_megatron_is_told_the_stages_that_were_timed(pp, vpp, stages):
+    """61 layers; the last rank has the output layer, and the layer that predicts ahead with another, and so fewer."""
+    run = training(DEEPSEEK, dp=64 // pp, pp=pp, vpp=vpp)
+    words = shlex.split(" ".join(script_of(run, tools()["megatron"]).command))
+    assert words[words.index("--pipeline-model-parallel-layout") + 1] == stages
+    assert sum(map(int, re.findall(r"t\*([0-9]+)", stages))) == 61
+    assert "--num-virtual-stages-per-pipeline-rank" not in words
+
+
 def test_torchrun_takes_what_it_is_given():
     from torch.distributed.run import get_args_parser
 
@@ -305,7 +318,7 @@ def test_expert_layers_and_latent_attention_reach_megatron():
         ("megatron", {"recompute": "offload"}, LLAMA, "not expressed: activations offloaded"),
         ("maxtext", {}, WORKLOADS[2], "not expressed: the optimizer lion"),
         ("megatron", {"zero": 2, "shard": 64}, WORKLOADS[2], "Megatron-FSDP refuses the optimizer lion"),
-        ("megatron", {"dp": 8, "pp": 8, "vpp": 3}, LLAMA, "not expressed: 32 layers don't divide"),
+        ("megatron", {"dp": 4, "pp": 16, "vpp": 3}, LLAMA, "not expressed: 32 layers on pp x vpp = 48 stages"),
         ("torchtitan", {"zero": 1, "shard": 64}, LLAMA, "not expressed: ZeRO-1"),
         ("torchtitan", {}, WORKLOADS[2], "has no config of this model"),
         ("torchtitan", {"ep": 8}, WORKLOADS[3], "not expressed: experts over replicas"),

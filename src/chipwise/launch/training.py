@@ -6,6 +6,8 @@ from math import gcd
 
 from chipwise.launch.described import TrainingRun
 from chipwise.launch.tools import Tool
+from chipwise.ops.table import build
+from chipwise.predict.model.stages import chunks
 
 Fields = dict[str, str | int | float]
 Conditions = dict[str, bool]
@@ -34,6 +36,7 @@ def fields(run: TrainingRun, tool: Tool) -> Fields:
         "microbatches": _plain(t.global_batch / (layout.dp * layout.micro_batch)),
         "stages": stages,
         "stage_layers": m.layers // stages,
+        "stage_layout": _stage_layout(run),
         "global_batch": t.global_batch,
         "sequence": t.sequence,
         "positions": max(t.sequence, m.learned_positions),
@@ -49,6 +52,15 @@ def fields(run: TrainingRun, tool: Tool) -> Fields:
         **_sizes(run),
         **_mesh(run),
     }
+
+
+def _stage_layout(run: TrainingRun) -> str:
+    """The layers of each virtual stage as Megatron reads them: E embedding, t layers, L output; "" for an empty stage."""
+    w, layout = run.workload, run.layout
+    layers = chunks(build(w.model, w.train.sequence), layout.pp, layout.vpp)
+    if not all(layers):
+        return ""
+    return f"E{'|'.join(f't*{count}' for count in layers)}L"
 
 
 def _sizes(run: TrainingRun) -> Fields:
@@ -120,6 +132,7 @@ def conditions(run: TrainingRun, tool: Tool) -> Conditions:
         "sequence_parallel": run.stack.sequence_parallel,
         "fraction": layout.micro_batch != int(layout.micro_batch),
         "uneven": m.layers % (layout.pp * layout.vpp) != 0,
+        "idle_stage": _stage_layout(run) == "",
         "accumulates": int(mesh["accumulation"]) > 1,
         "dcn_fsdp": int(mesh["dcn_fsdp"]) > 1,
         "dcn_pipeline": int(mesh["dcn_pipeline"]) > 1,

@@ -71,6 +71,16 @@ def split(layers: int, ahead: int, head: float, pp: int) -> tuple[int, int, int]
     return max(layers - last - middle * (pp - 2), 0), middle, last
 
 
+def chunks(ops: OpTable, pp: int, vpp: int) -> tuple[int, ...]:
+    """Layers of each virtual stage in the order of the model: stage `v * pp + r` is the `v`-th of rank `r`.
+
+    What of a rank's layers divides by no `vpp` lies on its first virtual stages.
+    """
+    first, middle, last = split(ops.model.layers, ops.model.mtp_layers, head_in_layers(ops), pp)
+    ranks = (first, *(middle,) * (pp - 2), last) if pp > 1 else (ops.model.layers,)
+    return tuple(of_rank // vpp + (v < of_rank % vpp) for v in range(vpp) for of_rank in ranks)
+
+
 @lru_cache(maxsize=256)
 def _table(layers: int, ahead: int, head: float, most: int) -> Stages:
     """The stages of pipelines of 0 (which there is none of), 1, 2 ... `most` stages."""
