@@ -14,7 +14,7 @@ import pytest
 from command import chipwise, good, running
 
 from chipwise.errors import InputError
-from chipwise.route.ledger import open_ledger
+from chipwise.route.ledger import link, open_ledger
 from chipwise.service import api, server
 from chipwise.service.limits import Limits
 from chipwise.service.peer import Peer, peer_of
@@ -87,7 +87,8 @@ class Running:
         connection = http.client.HTTPConnection("localhost")
         connection.sock = self.link(who)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body))
+            with suppress(BrokenPipeError, ConnectionResetError):  # refused before it was sent to its end
+                connection.request(method, path, None if body is None else json.dumps(body))
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
         finally:
@@ -310,6 +311,15 @@ def test_one_user_takes_no_places_of_others(here, monkeypatch):
 def test_a_large_body_is_refused_before_it_is_read(quick):
     status, answer = quick.ask("submitter", "POST", "/v1/jobs", {"jobs": [{**HELLO, "name": "x" * 30_000}]})
     assert status == 413 and "20,000" in answer["error"]["message"]
+
+
+def test_a_client_learns_that_its_body_is_too_large_though_it_was_cut_off(quick, monkeypatch):
+    """More than a socket takes at once: the service answers while the client still sends."""
+    monkeypatch.setattr(link, "_socket", lambda path, url: quick.link("submitter"))
+    client = link.Link(f"unix://{quick.socket}")
+    status, answer = client.ask("POST", "/v1/jobs", b'{"jobs": "' + b"x" * 5_000_000, time.monotonic() + PATIENCE_S)
+    client.close()
+    assert status == 413 and b"20,000" in answer
 
 
 @pytest.mark.parametrize("head", [b"GET /v1/identity HTT", b"POST /v1/jobs HTTP/1.1\r\nContent-Length: 100\r\n\r\n{"])

@@ -12,7 +12,7 @@ from chipwise.present import plots
 def figure(pyplot):
     drawn, axes = pyplot.subplots(figsize=(3, 2), layout="constrained")
     axes.plot([0, 1], [1, 2], color=plots.BLUE, label="a line")
-    axes.legend()
+    axes.legend(loc="upper left")
     return drawn
 
 

@@ -55,7 +55,7 @@ def fields(run: TrainingRun, tool: Tool) -> Fields:
 
 
 def _stage_layout(run: TrainingRun) -> str:
-    """The layers of each virtual stage as Megatron reads them: E embedding, t layers, L output; "" for an empty stage."""
+    """The layers of virtual stages as Megatron reads them: E embedding, t layers, L output; "" where one is empty."""
     w, layout = run.workload, run.layout
     layers = chunks(build(w.model, w.train.sequence), layout.pp, layout.vpp)
     if not all(layers):

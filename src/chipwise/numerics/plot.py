@@ -42,7 +42,7 @@ def _curves(axes: Any, study: Study) -> None:
         axes.set_yscale("log")
     axes.set_ylabel("training loss (running mean)")
     axes.set_title(f"{study.program.name}, {study.software}: {study.seeds} seeds x {study.steps} steps", loc="left")
-    axes.legend()
+    axes.legend(loc="upper right")
 
 
 def _differences(axes: Any, study: Study) -> None:

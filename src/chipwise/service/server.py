@@ -19,7 +19,7 @@ from chipwise.service.limits import Connections, DeadlineReader, Failures, Limit
 from chipwise.service.peer import Peer, peer_of
 from chipwise.service.requests import ApiError, ApiRequest, ApiResponse, refused
 
-SMALL_BYTES, DISCARD_S = 65_536, 1.0  # of a body that is read over for who is refused, and the time for it
+SMALL_BYTES, DISCARD_S = 65_536, 1.0  # of a body that is read over for strangers; for all reading over
 Identify = Callable[[Peer], Identity]  # who a peer stands for, or `Denied`
 
 
@@ -94,6 +94,7 @@ class Handler(BaseHTTPRequestHandler):
         client: Any = self.client_address
         self.peer: Peer = client  # as `Server.finish_request` gives it
         self.who = f"uid {self.peer.uid}"
+        self._unread = False  # a body was refused before it was read
 
     def finish(self) -> None:
         """Nothing is left to send."""
@@ -112,6 +113,8 @@ class Handler(BaseHTTPRequestHandler):
                 self._reader.allow(self.server.limits.head_s)
                 self.handle_one_request()
                 self._flush()
+                if self._unread:
+                    self._drain()
             except (OSError, ValueError):
                 return
 
@@ -180,6 +183,7 @@ class Handler(BaseHTTPRequestHandler):
             raise ApiError(400, "Content-Length is no number")
         length = int(lengths[0])
         if length > self.server.limits.body_bytes:
+            self._unread = True
             raise ApiError(413, f"the body is larger than {self.server.limits.body_bytes:,} bytes")
         return length
 
@@ -189,6 +193,13 @@ class Handler(BaseHTTPRequestHandler):
             self._reader.allow(DISCARD_S)
             with suppress(TimeoutError):
                 self.rfile.read(length)
+
+    def _drain(self) -> None:
+        """Read over what its sender still sends after the answer: closed before, the answer may be lost to a reset."""
+        self.connection.shutdown(socket.SHUT_WR)
+        self._reader.allow(DISCARD_S)
+        while self._buffered.read1():
+            pass
 
     def _body(self, length: int | None) -> Any:
         """The body as JSON; None where there is none."""

@@ -86,7 +86,7 @@ def draw(points: Sequence[FrontPoint], name: str, terms: Terms, target: Path) ->
         axes.set_ylabel("on demand (US dollars)")
         axes.set_title(f"{name}: cost against time over counts", loc="left")
         axes.grid(True)
-        axes.legend()
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         plots.save(figure, target)
 
 

@@ -7,6 +7,7 @@ import socket
 import stat
 import struct
 import time
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
@@ -61,7 +62,8 @@ class Link:
         link = self._connection.sock
         link.settimeout(_left(until))
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
-        self._connection.request(method, path, body, headers)
+        with suppress(BrokenPipeError, ConnectionResetError):  # refused before its end: the answer is there
+            self._connection.request(method, path, body, headers)
         data = bytearray()
         with self._connection.getresponse() as answer:
             while True:
