@@ -31,6 +31,7 @@ TRAINING_REFITS = ".refits.json"  # refits are kept apart: only validation reads
 SERVING_REFITS = ".serving.refits.json.gz"
 SERVING_WIDTHS = ".serving.widths.json"  # apart: they are learned again without a fit
 SERVING_ERRORS = ".serving.errors.json.gz"  # from which, and what they are without a source or a model
+FIRST_TOKENS = ".serving.first.json"  # apart: first tokens of open loads, learned after everything else
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,13 @@ class ServingCalibration:
     widths: Mapping[str, Any] = field(default_factory=dict)  # places that were seen, and intervals by distance
     widths_without: Mapping[str, Any] = field(default_factory=dict)  # source or model -> the widths without it
     errors: Mapping[str, Any] = field(default_factory=dict)  # by which widths were learned, as columns
+    first_tokens: Mapping[str, Any] = field(default_factory=dict)  # of open loads: effects, bounds, places, refits
 
     def leaving_out(self, name: str) -> ServingCalibration:
         """Everything refitted without a source or model; this where nothing was learned from it."""
+        first = self.first_tokens.get("without", {}).get(name)
+        if first is not None:
+            return replace(self, first_tokens=first).leaving_out(name)
         other, widths = self.without.get(name), self.widths_without.get(name, self.widths)
         if other is None:
             return self if widths is self.widths else replace(self, widths=widths)
@@ -235,6 +240,7 @@ def read_serving(folder: Path, refits: bool = False) -> ServingCalibration:
     stem = newest.removesuffix(SERVING)
     widths = _read(folder / (stem + SERVING_WIDTHS)) if (folder / (stem + SERVING_WIDTHS)).is_file() else {}
     errors = _read(folder / (stem + SERVING_ERRORS)) if refits and widths else {}
+    first = _read(folder / (stem + FIRST_TOKENS)) if (folder / (stem + FIRST_TOKENS)).is_file() else {}
     return ServingCalibration(
         date=raw["date"],
         rows=raw["rows"],
@@ -245,6 +251,7 @@ def read_serving(folder: Path, refits: bool = False) -> ServingCalibration:
         widths=widths,
         widths_without=errors.get("without", {}),
         errors=errors.get("errors", {}),
+        first_tokens=first,
     )
 
 
