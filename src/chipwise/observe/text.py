@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
-from chipwise.errors import BrokenFile, NoSuchFile
+from chipwise.errors import BrokenFile
+from chipwise.io.regular_file import opened
 
 MAX_LINE_BYTES = 65_536  # the longest line of a log that is read; what is longer holds data, not words
 STDIN = "-"
@@ -46,21 +46,10 @@ def clean(raw: Iterable[bytes]) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[IO[bytes]]:
+def _opened(source: str) -> Iterator[BinaryIO]:
     if source == STDIN:
         yield sys.stdin.buffer
         return
     path = Path(source)
-    try:
-        if path.is_dir():
-            raise BrokenFile("log", source, "a file, not a folder")
-        with path.open("rb") as stream:
-            if path.suffix == ".gz":
-                with gzip.open(stream) as inner:
-                    yield inner  # type: ignore[misc]  # gzip's files are not IO[bytes] to mypy
-            else:
-                yield stream
-    except FileNotFoundError:
-        raise NoSuchFile("log", source) from None
-    except OSError as error:
-        raise BrokenFile("log", source, f"a readable file ({error.strerror or error})") from None
+    with opened(path, "log", packed=path.suffix == ".gz") as stream:
+        yield stream
