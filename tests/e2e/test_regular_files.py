@@ -23,8 +23,8 @@ from chipwise.cost.migration_check import read_check
 from chipwise.errors import BrokenFile, NoSuchFile
 from chipwise.io.files import read_json, read_text
 from chipwise.io.regular_file import check_regular, read_bytes, text_lines
-from chipwise.observe.log import MAX_DOCUMENT_CHARACTERS, read_lines
-from chipwise.observe.text import lines_of
+from chipwise.observe.log import read_lines
+from chipwise.observe.text import MAX_DOCUMENT_BYTES, lines_of
 from chipwise.prices.focus_import import read_focus
 from chipwise.route.backend import BackendDown
 from chipwise.route.backends.kubernetes.api import Cluster
@@ -99,7 +99,7 @@ def no_waiting(monkeypatch, tmp_path):
     def over(number, frame):
         raise AssertionError(f"a reader waited for {ALARM_S} s")
 
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("CHIPWISE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     before = signal.signal(signal.SIGALRM, over)
     signal.alarm(ALARM_S)
@@ -222,7 +222,7 @@ def test_a_log_that_begins_like_a_document_and_never_ends_is_read_line_by_line()
         yield "completed step: 7, seconds: 1.5, TFLOP/s/device: 10, Tokens/s/device: 3, total_weights: 3, loss: 2"
 
     log = read_lines(lines())
-    assert read == 400 and log.lines == 401 and len(line) * read > 2 * MAX_DOCUMENT_CHARACTERS
+    assert read == 400 and log.lines == 401 and len(line) * read > 2 * MAX_DOCUMENT_BYTES
     assert [step.step for step in log.steps] == [7]
 
 

@@ -86,6 +86,6 @@ def tables(name: str, key: str) -> list[dict[str, Any]]:
 
     try:
         entries: list[dict[str, Any]] = tomllib.loads(text(name)).get(key, [])
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BrokenFile("catalog", str(folder() / name), f"TOML ({error})") from None
     return entries

@@ -12,15 +12,17 @@ from chipwise.errors import UnknownName
 from chipwise.observe.faults import FaultReader
 from chipwise.observe.formats import DOCUMENTS, FORMATS, GENERAL, KERNEL, Reader
 from chipwise.observe.formats.documents import ExpositionReader, document
+from chipwise.observe.formats.mllog import MlperfReader
 from chipwise.observe.numbers import number
 from chipwise.observe.records import Fault, ServingWindow, Step
+from chipwise.observe.text import MAX_DOCUMENT_BYTES
 
-MAX_DOCUMENT_CHARACTERS = 10_000_000  # of a file that may be one JSON document, as of every JSON file (io/files.py)
+MAX_WORDS = 16_384  # characters of a line in which words are looked for; some patterns take time by its square
 LAG_STEPS = 64  # how far one rank's lines may lie behind another's
 UNNAMED_LAG_STEPS = 3  # the same where lines do not name their rank: further back the run has begun again
 WARM_UP = 3  # steps after a start that compile, or are told before they have run
 FEWEST_SETTLED = 3  # steps behind the warm-up from which a run has settled
-_STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.*?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
+_STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.{0,200}?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
 _NOT_VALUES = ("rank",)
 
 
@@ -74,11 +76,12 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     faults, timings, count = FaultReader(), _StepTimes(), 0
     for line in chain([first], rest):
         count += 1
-        progress = False
+        progress, words = False, line[:MAX_WORDS]
         for reader in readers:  # the general one is the last, and takes what no other has
-            progress = ((not progress or reader.name != GENERAL) and reader.read(line)) or progress
-        timings.read(line)
-        faults.read(line, count, progress)
+            text = line if isinstance(reader, MlperfReader) else words
+            progress = ((not progress or reader.name != GENERAL) and reader.read(text)) or progress
+        timings.read(words)
+        faults.read(words, count, progress)
     for reader in readers:
         if isinstance(reader, ExpositionReader):
             reader.end()
@@ -96,7 +99,7 @@ def _head(first: str, rest: Iterator[str]) -> tuple[list[str], bool]:
     for line in rest:
         lines.append(line)
         size += len(line)
-        if size > MAX_DOCUMENT_CHARACTERS:
+        if size > MAX_DOCUMENT_BYTES:
             return lines, False
     return lines, True
 

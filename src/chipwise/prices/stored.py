@@ -50,7 +50,7 @@ def read_stored() -> tuple[Offer, ...]:
     try:
         cells = ({name: csv_text(cell) for name, cell in row.items()} for row in rows)
         return tuple(offer_from_row(row) for row in cells if row["chip"] in load().chips)
-    except (KeyError, TypeError, ValueError, AttributeError, csv.Error) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, csv.Error) as error:
         raise BrokenFile(
             "file", str(path), f"a list that `chipwise prices update` wrote ({error}); update again, or delete it"
         ) from None

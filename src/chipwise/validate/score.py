@@ -46,6 +46,13 @@ def published() -> list[Path]:
 def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     """The kind of rows in a CSV file (its header tells) and the rows."""
     reader = csv.DictReader(io.StringIO(read_text(path, MAX_ROWS_BYTES, "rows")))
+    try:
+        return _rows_of(reader, path)
+    except csv.Error as error:
+        raise BrokenFile("rows", f"{path} line {reader.line_num}", f"plain CSV ({error})") from None
+
+
+def _rows_of(reader: csv.DictReader[str], path: Path) -> tuple[str, list[dict[str, str]]]:
     header = set(reader.fieldnames or ())
     if not header:
         raise BrokenFile("rows", str(path), "a CSV file with a header; this one is empty")
@@ -60,7 +67,7 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     )
     for kind, columns in kinds:
         if columns <= header:
-            return kind, _rows_of(reader, path)
+            return kind, [{k: v or "" for k, v in row.items() if k is not None} for row in reader]
     missing = sorted(training_rows.COLUMNS - header)
     raise BrokenFile(
         "rows",
@@ -68,13 +75,6 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
         "the columns of training, inference, serving, edge, kernel or flat rows "
         "(kind, dtype, seconds); missing for training: " + ", ".join(missing),
     )
-
-
-def _rows_of(reader: csv.DictReader[str], path: Path) -> list[dict[str, str]]:
-    try:
-        return [{k: v or "" for k, v in row.items() if k is not None} for row in reader]
-    except csv.Error as error:
-        raise BrokenFile("rows", f"{path} line {reader.line_num}", f"plain CSV ({error})") from None
 
 
 def score_row(
