@@ -6,7 +6,6 @@ published serving rows, read when first used) and `bench` (chips measured by `ch
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -21,8 +20,10 @@ from numpy.typing import NDArray
 
 from chipwise.catalog import bench_files
 from chipwise.errors import BrokenFile
+from chipwise.io.regular_file import read_bytes
 
 SCHEMA = 1
+MAX_PART_BYTES = 64 * 2**20  # of a file, unpacked: the largest has 10 MB (2026-11-19)
 TRAINING = ".json"
 DATED = re.compile(r"\d{4}-\d\d-\d\d\.json")
 COMPILED = ".compiled.json"  # kept apart: fitting it takes the vendors' compilers
@@ -258,9 +259,8 @@ def read_serving(folder: Path, refits: bool = False) -> ServingCalibration:
 def _read(path: Path, schema: bool = True) -> Any:
     """One of the files; `schema`: it has to say that it is of ours."""
     try:
-        data = path.read_bytes()
-        raw = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
-    except (OSError, ValueError, EOFError) as error:
+        raw = json.loads(read_bytes(path, MAX_PART_BYTES, "calibration", packed=path.suffix == ".gz"))
+    except (ValueError, RecursionError) as error:
         raise BrokenFile("calibration", path.name, f"a JSON file written by calibrate ({error})") from None
     stated = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
     if not isinstance(raw, dict) or (schema and stated != SCHEMA):

@@ -13,7 +13,8 @@ from typing import Any
 
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.edge_calibration import load_edge_calibration
-from chipwise.errors import BrokenFile, ChipwiseError, InputError, NoSuchFile
+from chipwise.errors import BrokenFile, ChipwiseError, InputError
+from chipwise.io.files import read_text
 from chipwise.validate import bench_rows, edge_rows, kernel_rows, open_rows, serving_rows, training_rows
 from chipwise.validate.by_distance import left_out_whole
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
@@ -27,7 +28,7 @@ from chipwise.validate.training import predict_row
 
 Progress = Callable[[int, int, str], None]
 Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and whether to compile all again
-LARGEST = 200_000_000  # bytes of a file of rows
+MAX_ROWS_BYTES = 200_000_000
 FLAT = "bench"  # rows of measurements, one point each
 SERVED = "inference"
 UNFITTED = "unfitted"  # inference rows with the protocol of their benchmark, which no effect was fitted to
@@ -43,15 +44,14 @@ def published() -> list[Path]:
 
 def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     """The kind of rows in a CSV file (its header tells) and the rows."""
+    reader = csv.DictReader(io.StringIO(read_text(path, MAX_ROWS_BYTES, "rows")))
     try:
-        if not path.is_file():
-            raise NoSuchFile("rows", str(path))
-        if path.stat().st_size > LARGEST:
-            raise BrokenFile("rows", str(path), f"a file of at most {LARGEST // 1_000_000} MB")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BrokenFile("rows", str(path), f"a readable UTF-8 CSV file ({error})") from None
-    reader = csv.DictReader(io.StringIO(text))
+        return _rows_of(reader, path)
+    except csv.Error as error:
+        raise BrokenFile("rows", f"{path} line {reader.line_num}", f"plain CSV ({error})") from None
+
+
+def _rows_of(reader: csv.DictReader[str], path: Path) -> tuple[str, list[dict[str, str]]]:
     header = set(reader.fieldnames or ())
     if not header:
         raise BrokenFile("rows", str(path), "a CSV file with a header; this one is empty")
