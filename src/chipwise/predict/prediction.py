@@ -18,7 +18,7 @@ from chipwise.predict.model.schedule import COLLECTIVES, Breakdown
 from chipwise.predict.setup import set_up, stack_of
 from chipwise.predict.site import OVERLAPS
 from chipwise.units import format_count
-from chipwise.workload.model import Workload
+from chipwise.workload.model import BASES, Workload
 from chipwise.workload.params import lora_params
 
 ROUNDING = 1e-9
@@ -238,4 +238,16 @@ def lora_in_words(workload: Workload) -> list[str]:
     if not train.lora_rank:
         return []
     trained = lora_params(workload.model, train.lora_rank, train.lora_targets)
-    return [f"LoRA of rank {train.lora_rank} on {train.lora_targets}: {trained:,} parameters trained, the rest frozen"]
+    lora = f"LoRA of rank {train.lora_rank} on {train.lora_targets}: {trained:,} parameters trained, the rest frozen"
+    return [lora, *_base_in_words(workload)]
+
+
+def _base_in_words(workload: Workload) -> list[str]:
+    """What a frozen base is held in, where that or what it is published in has 4 bits."""
+    base, stored, precision = workload.train.lora_base, workload.model.native_precision, workload.train.precision
+    if base:
+        return [
+            f"QLoRA: frozen linear layers held in {base}, made {precision} once in every pass; the embedding and the"
+            f" output layer in {precision}; no published step has such a base, so intervals are those of LoRA"
+        ]
+    return [f"frozen base held in {precision}, published in {stored}: --lora-base {stored}"] if stored in BASES else []
