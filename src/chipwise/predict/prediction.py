@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Stack
+from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.learn.bench_match import BenchMatch, bench_at
@@ -181,6 +181,7 @@ def assumptions(
     said = [
         f"software: {stack.name}" + ("" if train.stack else " (assumed: none was named)"),
         f"precision {train.precision}, {train.optimizer} with {train.state_precision} state",
+        *_wide_in_words(workload, chip),
         *lora_in_words(workload),
         *(
             []
@@ -230,6 +231,19 @@ def launches_in_words(launches: LaunchCost | None) -> list[str]:
     if launches is None:
         return []
     return [f"waiting for the host: {launches.times:.2g} times the formulas', as measured with {launches.chip}"]
+
+
+def _wide_in_words(workload: Workload, chip: Chip) -> list[str]:
+    """Why products of 4-byte numbers take more than their matrix units' rate says; nothing for other precisions."""
+    precision, wide = workload.train.precision, chip.peak.get("bf16") or chip.peak.get("fp16")
+    if precision not in ("fp32", "tf32") or chip.family != "gpu" or not workload.model.heads or not wide:
+        return []
+    rate = chip.peak.get(precision)
+    products = f"products at {rate / wide:.2g} of 16 bits' peak, " if rate else ""
+    return [
+        f"{precision}: {products}tensors of 4 bytes, and attention whose scores pass through memory, since fused"
+        " kernels take 16 bits; bf16 has none of this"
+    ]
 
 
 def lora_in_words(workload: Workload) -> list[str]:
