@@ -324,3 +324,18 @@ def test_replicas_on_chips_that_were_asked_for_rent_what_holds_an_replica():
     least = min(o.ondemand_usd_per_chip_hour * max(2, o.chips) for o in offers)
     assert row.split.chips == 1 and term.source.chips <= 2  # not half of a larger one
     assert term.split.compute == pytest.approx(least * term.hours, rel=1e-6)
+
+
+def test_an_offline_job_has_its_total_and_a_million_tokens_in_and_out():
+    work = load_serving("model: llama-3.1-8b\nserve: {input: 900, output: 100, offline: {requests: 10k}}")
+    market = ServingComparer.of(work, Terms(), Knowledge(load_calibration(bench=False), today=TODAY))
+    row = market.evaluate(Candidate.read("h100:2"))
+    term = state_cost(row, assumptions(know=CALM)).by("on demand")
+    per = dict(term.per)
+    assert per["job"] == term.total and "1M tokens" not in per
+    assert per["1M tokens out"] == pytest.approx(term.total / (10_000 * 100) * 1e6, rel=0.02)  # lengths are drawn
+    assert per["1M tokens in and out"] == pytest.approx(term.total / (10_000 * 1_000) * 1e6, rel=0.02)
+    assert per["1M tokens in and out"] * row.processed_per_written == pytest.approx(per["1M tokens out"])
+    assert row.per_million_processed(row.ondemand).value == pytest.approx(
+        term.split.compute / term.total * per["1M tokens in and out"], rel=1e-3
+    )

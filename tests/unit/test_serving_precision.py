@@ -12,7 +12,8 @@ from chipwise.compare.view import far_off, serving_head
 from chipwise.errors import InputError
 from chipwise.knowledge import Knowledge
 from chipwise.present.text import document
-from chipwise.serving.formats import in_short
+from chipwise.serving.coefficients import labels
+from chipwise.serving.formats import in_short, in_words, timed_as
 from chipwise.workload import from_hf_config, load_serving, preset
 from chipwise.workload.quantization import native_precision
 
@@ -62,7 +63,7 @@ def test_a_model_is_served_in_what_it_is_published_in(model, precision):
         ({"quant_method": "awq", "bits": 4}, "int4"),
         ({"quant_method": "gptq", "bits": 4}, "int4"),
         ({"quant_method": "gptq", "bits": 8}, "int8w"),
-        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "nf4"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
         ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float"}}}}, "fp8"),
         (
@@ -136,3 +137,14 @@ def test_no_replica_spans_pcie_hosts_unless_none_else_serves():
     assert within.split.chips <= load().chips["l40s"].fabric.host_chips
     across = on("t4", served("llama-3.1-70b")).rows[0]  # 141 GB do not fit a host of 8 x 16 GB
     assert across.split.pp > 1 and across.split.tp <= load().chips["t4"].fabric.host_chips
+
+
+@pytest.mark.parametrize(("chip", "other"), [("h100", "fp8"), ("h200", "fp8"), ("a100-80gb", "int8"), ("v6e", "int8")])
+def test_int8_is_timed_as_fp8_where_a_chip_has_both(chip, other):
+    """Otherwise what serving in fp8 was found to cost would be taken from fp8 alone, and int8 win for want of rows."""
+    where, model = load().chips[chip], preset("llama-3.1-8b")
+    assert timed_as(where, model, "int8") == other
+    assert timed_as(where, preset("bert-base"), "int8") == "int8"  # encoders are published in it
+    as_int8, as_fp8 = (labels(where, None, model, precision) for precision in ("int8", "fp8"))
+    assert (as_int8 == as_fp8) is (other == "fp8")
+    assert ("int8 on" in in_words(where, model, "int8")) is (other == "fp8")

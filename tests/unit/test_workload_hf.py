@@ -257,7 +257,7 @@ GROUP = {"weights": {"num_bits": 8, "type": "int"}, "input_activations": None}
     ({"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}, "mxfp4"),  # gpt-oss
     ({"quant_method": "awq", "bits": 4, "group_size": 128}, "int4"),
     ({"quant_method": "gptq", "bits": 8}, "int8w"),
-    ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
+    ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "nf4"),
     ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8w"),
     ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
     ({"quant_method": "modelopt", "quantization": {"quant_algo": "FP8"}}, "fp8"),

@@ -356,7 +356,7 @@ def test_formats_of_four_bits_are_spellings_of_fp4(word):
 def test_a_variant_keeps_the_precision_of_its_name():
     from chipwise.workload.read import read_workload
 
-    flags = {"batch": "8", "sequence": "512", "steps": "1"}
+    flags = {"batch": "8", "sequence": "512", "steps": "1", "lora": "8"}
     model = read_workload("Qwen/Qwen3-8B-AWQ", flags).model
     assert (model.name, model.native_precision, model.taken_from) == ("qwen3-8b", "int4", "Qwen/Qwen3-8B-AWQ")
 

@@ -11,7 +11,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import once
 from chipwise.catalog.load import load
 from chipwise.catalog.slices import Slices
-from chipwise.catalog.stacks import Stack, runs_on
+from chipwise.catalog.stacks import Stack, holds_base, runs_on
 from chipwise.errors import InputError, UnknownName
 
 MAX_CHIPS = 1_000_000
@@ -159,17 +159,22 @@ def default_stack(chip: Chip, work: str = "train") -> Stack:
     raise InputError("work", work, "train or serve")
 
 
-def adapter_stack(chip: Chip) -> Stack:
+def adapter_stack(chip: Chip, base: str = "") -> Stack:
     """The stack assumed for a chip when none is named and adapters are trained: one that people train them with.
+
+    Beside a frozen base of 4 bits it is the first that can hold one; where none can, the one for other bases.
 
     >>> [adapter_stack(find_chip(name)).id for name in ("v5e", "h100", "gaudi3")]
     ['maxtext', 'fsdp', 'optimum-habana']
+    >>> adapter_stack(find_chip("h100"), "nf4").id, adapter_stack(find_chip("h100"), "int4").id
+    ('fsdp', 'pytorch')
     """
     use = f"train:{chip.family}"
-    for stack in load().stacks.values():
-        if use in stack.adapters_for and runs_on(stack, chip):
-            return stack
-    return default_stack(chip, "train")
+    usual = next((s for s in load().stacks.values() if use in s.adapters_for and runs_on(s, chip)), None)
+    usual = usual or default_stack(chip, "train")
+    if not base or holds_base(usual, base, chip):
+        return usual
+    return next((s for s in load().stacks.values() if holds_base(s, base, chip)), usual)
 
 
 def plain_stack(chip: Chip, work: str = "train") -> Stack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from chipwise.catalog.chip import Chip
@@ -55,6 +56,18 @@ class Parallelism:
 EVERY_AXIS = Parallelism()
 
 
+@dataclass(frozen=True, slots=True)
+class FrozenBases:
+    """The formats in which a stack holds frozen weights beside adapters (QLoRA), and the families of chips for each."""
+
+    families: Mapping[str, tuple[str, ...]]
+    source: str = ""
+    date: str = ""
+
+
+NO_BASES = FrozenBases(MappingProxyType({}))
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Stack:
     """A software stack: what it is, where it runs, and how people write its name."""
@@ -77,6 +90,7 @@ class Stack:
     score_bytes: float = 0.0  # held for each score of the loss; 0: as computed, and once in fp32
     plain_for: tuple[str, ...] = ()  # "train:gpu": assumed for models that are no language models
     adapters_for: tuple[str, ...] = ()  # "train:gpu": assumed where adapters (LoRA) of language models are trained
+    bases: FrozenBases = NO_BASES  # of 4 bits, beside those of 16
     bench: str = ""  # the framework of `bench` that runs a step as this stack does; "": none
     releases: CitedTable = NOTHING  # by the beginning of a version, when it came out, in years
     serving: ServingDefaults | None = None  # where it serves
@@ -89,6 +103,11 @@ class Stack:
 def runs_on(stack: Stack, chip: Chip) -> bool:
     """Whether a stack has software for a chip."""
     return chip.family in stack.families and (not stack.vendors or chip.vendor in stack.vendors)
+
+
+def holds_base(stack: Stack, base: str, chip: Chip) -> bool:
+    """Whether a stack trains adapters on a chip beside frozen weights in a format of 4 bits."""
+    return runs_on(stack, chip) and chip.family in stack.bases.families.get(base, ())
 
 
 def where(stack: Stack) -> str:
@@ -108,6 +127,12 @@ def parallelism(table: Mapping[str, Any]) -> Parallelism:
         source=table["source"],
         date=table["date"],
     )
+
+
+def frozen_bases(table: Mapping[str, Any]) -> FrozenBases:
+    """`FrozenBases` from [stack.bases] of stacks.toml."""
+    families = {name: tuple(of) for name, of in table.items() if name not in ("source", "date")}
+    return FrozenBases(MappingProxyType(families), table["source"], table["date"])
 
 
 def stack_from_table(table: Mapping[str, Any]) -> Stack:
@@ -131,6 +156,7 @@ def stack_from_table(table: Mapping[str, Any]) -> Stack:
         score_bytes=float(table.get("score_bytes", 0)),
         plain_for=tuple(table.get("plain_for", ())),
         adapters_for=tuple(table.get("adapters_for", ())),
+        bases=frozen_bases(table["bases"]) if "bases" in table else NO_BASES,
         bench=table.get("bench", ""),
         releases=cited_table(table.get("releases")),
         serving=serving_defaults(table["serving"]) if "serving" in table else None,

@@ -23,6 +23,7 @@ from chipwise.cli.completion import (
 )
 from chipwise.cli.declare import Complete, argument, option, output_format
 from chipwise.workload.model import (
+    BASES,
     KV_PRECISIONS,
     OPTIMIZER_STATES,
     PRECISIONS,
@@ -204,6 +205,9 @@ WORKLOAD_FLAGS = {
     "state_precision": _choice("Of master weights and optimizer moments: one of", STATE_PRECISIONS),
     "recompute": _choice("One of", RECOMPUTE),
     "lora": Flag("RANK", "Train adapters of that rank; the base weights are frozen."),
+    "lora_base": _choice(
+        "What the frozen layers are held in beside --lora: the run's precision, or (QLoRA) one of", BASES
+    ),
     "stack": STACK,
 }
 SERVING_FLAGS = {

@@ -153,6 +153,7 @@ def training_head(c: TrainingComparison) -> str:
         else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}"
     )
     kind = f"{t.precision}, LoRA of rank {t.lora_rank}" if t.lora_rank else t.precision
+    kind += f", base in {t.lora_base}" if t.lora_base else ""
     assumed = any(row.accelerators.assumed for row in c.rows)
     counts = f", on {DEFAULT_CHIPS} chips of a kind: no count was named" if assumed else ""
     return f"{run}, global batch {t.global_batch:,}, {kind}{counts}"

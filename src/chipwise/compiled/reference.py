@@ -79,9 +79,11 @@ def training_job(
     while int(local) % micro:
         micro -= 1
     inside = replace(train, global_batch=train.global_batch // acc.slices, steps=1, stack="")
+    trained = asdict(inside)
+    del trained["lora_base"]  # no program depends on it
     spec = {
         "model": written(model),
-        "train": asdict(inside),
+        "train": trained,
         "micro_batch": micro,
         "accumulate": int(local) // micro,
         "recompute": asdict(recompute or RECOMPUTE[layout.recompute]),

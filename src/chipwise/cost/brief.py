@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chipwise.cost.case import TOKENS_OUT, TOKENS_PROCESSED
 from chipwise.cost.columns import BILL, EVIDENCE, INPUTS, OPTION, STATEMENT, CostRow, of_bill
 from chipwise.cost.statement import PARTS, PRICING_MODELS, CostOption, Statement
 from chipwise.cost.view import cheapest, head, rows, stale
@@ -73,6 +74,12 @@ def _cheapest_details(c: Costs) -> list[str]:
     if option is None:
         return []
     lines = [f"It pays {_paid(option)}; {option.kwh:,.0f} kWh at the meter of the building."]
+    per = dict(option.per)
+    if TOKENS_OUT in per:
+        lines.append(
+            f"A million tokens cost {format_money(per[TOKENS_PROCESSED])} over prompts and answers,"
+            f" {format_money(per[TOKENS_OUT])} over answers alone."
+        )
     swings = sorted(option.tornado, key=lambda w: -w.swing)[:SWINGS]
     moved = ", ".join(
         f"{INPUTS.get(w.name, w.name.replace('_', ' '))} ({format_money(w.swing)})" for w in swings if w.swing

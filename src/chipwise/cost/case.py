@@ -18,6 +18,7 @@ from chipwise.workload.model import STORED_BYTES
 from chipwise.workload.params import count
 
 MONTH = HOURS_MONTH * HOUR
+TOKENS_PROCESSED, TOKENS_OUT = "1M tokens in and out", "1M tokens out"  # of a service: prompts and answers, answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def of_service(row: ServingRow) -> Case:
         raise InputError("serve.offline.requests", 0, "a number of requests: a job without one has no cost")
     weights = count(work.model).total * STORED_BYTES[serve.precision]
     per = [("job", 1.0)] if job else [("hour", HOURS_MONTH), ("month", 1.0)]
-    per += [("1M tokens", units / 1e6)] if row.writes else []
+    if row.writes:
+        per += [(TOKENS_PROCESSED, units * row.processed_per_written / 1e6), (TOKENS_OUT, units / 1e6)]
     per.append(("1,000 inferences", requests / 1e3))
     sent, notes = _sent(row, units, requests)
     if job:

@@ -112,7 +112,8 @@ BILL: list[Column[CostOption]] = [
     Column(
         "usd_per",
         lambda o: {unit_key(name): usd for name, usd in o.per},
-        help="the total by unit of work: run, epoch, step, 1M_tokens, 1000_images; hour, month, job, 1000_inferences",
+        help="the total by unit of work: run, epoch, step, 1M_tokens, 1000_images; hour, month, job, 1000_inferences,"
+        " 1M_tokens_in_and_out (prompts and answers), 1M_tokens_out (answers alone)",
         unit="USD",
     ),
     Column(

@@ -51,7 +51,7 @@ def job_file(run: Launchable, script: Script) -> tuple[dict[str, Any], list[str]
 def workload_contents(workload: Workload) -> dict[str, Any] | None:
     """A workload as its file has it; None where the model is not one known by name."""
     t = workload.train
-    defaults = {"lora_rank": 0, "lora_targets": "attention", "stack": "", "samples_unit": "sequences"}
+    defaults = {"lora_rank": 0, "lora_targets": "attention", "lora_base": "", "stack": "", "samples_unit": "sequences"}
     train = {key: value for key, value in asdict(t).items() if value != defaults.get(key, object())}
     train.pop("samples_unit", None)
     if t.samples_unit == "images":
@@ -59,6 +59,8 @@ def workload_contents(workload: Workload) -> dict[str, Any] | None:
     if t.lora_rank:
         train["lora"] = {"rank": train.pop("lora_rank"), "targets": t.lora_targets}
         train.pop("lora_targets", None)
+        if base := train.pop("lora_base", ""):
+            train["lora"]["base"] = base
     contents = {"name": workload.name, "model": workload.model.name, "train": train}
     try:
         again = load_workload(_yaml(contents))

@@ -8,6 +8,7 @@ from chipwise.launch.described import TrainingRun
 from chipwise.launch.tools import Tool
 from chipwise.ops.table import build
 from chipwise.predict.model.stages import chunks
+from chipwise.workload.model import BASES
 
 Fields = dict[str, str | int | float]
 Conditions = dict[str, bool]
@@ -18,6 +19,9 @@ MESH = ("data", "fsdp", "pipeline")
 MAXTEXT_OPTIMIZERS = {"adam": "adamw", "adamw": "adamw", "sgd": "sgd", "muon": "muon"}
 TRL_OPTIMIZERS = {"adam": "adamw_torch", "adamw": "adamw_torch", "sgd": "sgd"}  # transformers' --optim
 LORA_MODULES = {"attention": "q_proj k_proj v_proj o_proj", "all": "all-linear"}  # as Hugging Face's decoders name them
+
+
+STORAGE = {"bf16": "bfloat16", "fp16": "float16"}  # that 4-bit weights are sharded as: what FSDP shards is of one type
 
 
 def fields(run: TrainingRun, tool: Tool) -> Fields:
@@ -49,6 +53,7 @@ def fields(run: TrainingRun, tool: Tool) -> Fields:
         "tool_model": tool.models.get(m.name, ""),
         "lora_rank": t.lora_rank,
         "lora_modules": LORA_MODULES[t.lora_targets],
+        "storage": STORAGE.get(t.precision, t.precision),
         **_sizes(run),
         **_mesh(run),
     }
@@ -139,6 +144,7 @@ def conditions(run: TrainingRun, tool: Tool) -> Conditions:
         "dcn_none": int(mesh["slices"]) > 1 and not any(int(mesh[f"dcn_{axis}"]) > 1 for axis in MESH),
         "ep_over_cp": inside > 1,
         "lora": t.lora_rank > 0,
+        **{base: t.lora_base == base for base in BASES},
         "optimizer_other": t.optimizer not in _optimizers(tool),
         "optimizer_not_fsdp": layout.zero >= 2 and OPTIMIZERS.get(t.optimizer, "adam") not in FSDP_OPTIMIZERS,
         "named": m.name in tool.models,

@@ -8,7 +8,7 @@ from typing import Any
 
 from chipwise.catalog import Accelerators, Stack, load
 from chipwise.catalog.calibration import Calibration
-from chipwise.catalog.stacks import runs_on
+from chipwise.catalog.stacks import holds_base, runs_on
 from chipwise.errors import NoLayout
 from chipwise.layout.enumerate import enumerate_layouts
 from chipwise.layout.evaluate import memory_need
@@ -52,9 +52,11 @@ def _changes(workload: Workload, acc: Accelerators, stack: Stack) -> Iterator[Re
     train = workload.train
     states = [] if train.state_precision == "bf16" else [(("state_precision", "bf16"), {"state_precision": "bf16"})]
     ways = [] if train.recompute == "auto" else [(("recompute", "auto"), {"recompute": "auto"})]
+    small = train.lora_rank and not train.lora_base and holds_base(stack, "nf4", acc.chip)
+    bases = [(("lora_base", "nf4"), {"lora_base": "nf4"})] if small else []
     others = [other for other in load().stacks.values() if _takes(other, acc, stack)]
     stacks = sorted(others, key=lambda other: len(other.parallel.axes))  # the simplest that has the memory first
-    for key, change in (*ways, *states):
+    for key, change in (*ways, *bases, *states):
         yield Remedy(changes=(key,), workload=_changed(workload, change), stack=stack)
     for other in stacks:
         yield Remedy(changes=(("stack", other.id),), workload=workload, stack=other)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Stack
+from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.learn.bench_match import BenchMatch, bench_at
@@ -19,7 +19,7 @@ from chipwise.predict.model.schedule import COLLECTIVES, Breakdown
 from chipwise.predict.setup import set_up, stack_of
 from chipwise.predict.site import OVERLAPS
 from chipwise.units import format_count
-from chipwise.workload.model import Workload
+from chipwise.workload.model import BASES, Workload
 from chipwise.workload.params import lora_params
 
 ROUNDING = 1e-9
@@ -183,6 +183,7 @@ def assumptions(
     said = [
         f"software: {stack.name}" + ("" if train.stack else " (assumed: none was named)"),
         f"precision {train.precision}, {train.optimizer} with {train.state_precision} state",
+        *_wide_in_words(workload, chip),
         *lora_in_words(workload),
         *(
             []
@@ -234,10 +235,35 @@ def launches_in_words(launches: LaunchCost | None) -> list[str]:
     return [f"waiting for the host: {launches.times:.2g} times the formulas', as measured with {launches.chip}"]
 
 
+def _wide_in_words(workload: Workload, chip: Chip) -> list[str]:
+    """Why products of 4-byte numbers take more than their matrix units' rate says; nothing for other precisions."""
+    precision, wide = workload.train.precision, chip.peak.get("bf16") or chip.peak.get("fp16")
+    if precision not in ("fp32", "tf32") or chip.family != "gpu" or not workload.model.heads or not wide:
+        return []
+    rate = chip.peak.get(precision)
+    products = f"products at {rate / wide:.2g} of 16 bits' peak, " if rate else ""
+    return [
+        f"{precision}: {products}tensors of 4 bytes, and attention whose scores pass through memory, since fused"
+        " kernels take 16 bits; bf16 has none of this"
+    ]
+
+
 def lora_in_words(workload: Workload) -> list[str]:
     """What is trained where base weights are frozen; nothing where all weights are."""
     train = workload.train
     if not train.lora_rank:
         return []
     trained = lora_params(workload.model, train.lora_rank, train.lora_targets)
-    return [f"LoRA of rank {train.lora_rank} on {train.lora_targets}: {trained:,} parameters trained, the rest frozen"]
+    lora = f"LoRA of rank {train.lora_rank} on {train.lora_targets}: {trained:,} parameters trained, the rest frozen"
+    return [lora, *_base_in_words(workload)]
+
+
+def _base_in_words(workload: Workload) -> list[str]:
+    """What a frozen base is held in, where that or what it is published in has 4 bits."""
+    base, stored, precision = workload.train.lora_base, workload.model.native_precision, workload.train.precision
+    if base:
+        return [
+            f"QLoRA: frozen linear layers held in {base}, made {precision} once in every pass; the embedding and the"
+            f" output layer in {precision}; no published step has such a base, so intervals are those of LoRA"
+        ]
+    return [f"frozen base held in {precision}, published in {stored}: --lora-base {stored}"] if stored in BASES else []

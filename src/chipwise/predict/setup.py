@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, Stack, parse, training_stack
+from chipwise.catalog import Accelerators, Chip, Stack, load, parse, training_stack
 from chipwise.catalog.calibration import Bench, Calibration
+from chipwise.catalog.stacks import holds_base
 from chipwise.errors import Refusal
 from chipwise.ops.operations import OpTable
 from chipwise.ops.table import build
@@ -133,6 +134,9 @@ def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stac
     stack = stack_of(workload, acc.chip, stack)
     if not acc.chip.trains:
         raise Refusal(f"{acc.chip.id} does not train", "its software runs inference only")
+    base = train.lora_base
+    if base and not holds_base(stack, base, acc.chip):
+        raise Refusal(*_no_base(stack, base, acc.chip))
     names = labels(acc.chip, stack, train.precision)
     made = Setup(
         build(workload.model, train.sequence),
@@ -193,4 +197,15 @@ def named_stack(workload: Workload) -> Stack | None:
 
 def stack_of(workload: Workload, chip: Chip, stack: Stack | None = None) -> Stack:
     """The stack given, the one the workload names, or the chip's usual one."""
-    return stack or named_stack(workload) or stack_for(chip, workload.model.family, workload.train.lora_rank > 0)
+    train = workload.train
+    return (
+        stack or named_stack(workload) or stack_for(chip, workload.model.family, train.lora_rank > 0, train.lora_base)
+    )
+
+
+def _no_base(stack: Stack, base: str, chip: Chip) -> tuple[str, str]:
+    """That a stack does not train beside a base of 4 bits on a chip, and what does."""
+    others = [s.id for s in load().stacks.values() if holds_base(s, base, chip)]
+    plain = "--lora-base bf16 holds it in 16 bits"
+    unlock = f"--stack {' or '.join(others)} does; {plain}" if others else f"{plain}, or a GPU"
+    return f"{stack.name} on {chip.id} trains no adapters beside a base held in {base}", unlock

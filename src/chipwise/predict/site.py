@@ -101,10 +101,13 @@ def execution_target(
     )
 
 
-def stack_for(chip: Chip, family: str = "decoder", adapters: bool = False) -> Stack:
-    """The stack assumed when none is named: one made for language models or for adapters, or a plain one for others."""
+def stack_for(chip: Chip, family: str = "decoder", adapters: bool = False, base: str = "") -> Stack:
+    """The stack assumed when none is named: one made for language models or for adapters, or a plain one for others.
+
+    `base` is the format of 4 bits in which the frozen weights beside adapters are held.
+    """
     if family == "decoder":
-        return adapter_stack(chip) if adapters else default_stack(chip, "train")
+        return adapter_stack(chip, base) if adapters else default_stack(chip, "train")
     return plain_stack(chip, "train")
 
 

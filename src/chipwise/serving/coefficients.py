@@ -8,7 +8,7 @@ from math import exp
 
 from chipwise.catalog import Chip, Stack
 from chipwise.predict.site import architecture
-from chipwise.serving.formats import only_experts
+from chipwise.serving.formats import only_experts, timed_as
 from chipwise.workload.model import Model
 
 RELEASE = 2026.0  # software releases are counted from here, in years
@@ -55,6 +55,7 @@ def labels(
     name = stack.id if stack else "unknown"
     when = release if release is not None else stack.release if stack else RELEASE
     arch = architecture(chip)
+    precision = timed_as(chip, model, precision)
     precision += "-experts" if only_experts(model, precision) else ""
     names = {
         "base": 1.0,

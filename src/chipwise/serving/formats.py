@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isclose
 
 from chipwise.catalog import Chip
 from chipwise.errors import PrecisionMissing
@@ -53,6 +54,17 @@ def only_experts(model: Model, precision: str) -> bool:
     published quantization configs, 2025-2026).
     """
     return model.experts is not None and precision in ("fp4", "int4")
+
+
+def timed_as(chip: Chip, model: Model, precision: str) -> str:
+    """The precision whose published rows a precision is timed by: fp8's for int8 on chips that have both at one rate.
+
+    Their bytes are the same, too. No published row of a language model on such a chip is in int8
+    (validation/rows, 2026-11): without this, int8 would be spared what serving in fp8 was found to cost. It is not
+    faster: on an H200, PyTorch 2.11's int8 products reach 0.52 to 0.66 of its fp8 ones (512 to 8,192 rows, 2026-11-19).
+    """
+    alike = precision == "int8" and isclose(chip.peak.get("int8", 0.0), chip.peak.get("fp8", 1.0), rel_tol=0.01)
+    return "fp8" if alike and model.writes else precision
 
 
 def half(chip: Chip) -> str:
@@ -110,6 +122,10 @@ def in_words(chip: Chip, model: Model, precision: str) -> str:
         )
     if _stands_in(chip, precision, fmt):
         return f"{chip.id} has no {precision} arithmetic: {fmt.base.stored} stands in for it"
+    if (other := timed_as(chip, model, precision)) != precision:
+        return (
+            f"{precision} on {chip.id} is timed as {other}, of the same rate: nothing published is in {precision} there"
+        )
     if only_experts(model, precision):
         return f"{precision} is that of the experts; everything else stays in {fmt.base.stored}"
     return ""

@@ -13,7 +13,7 @@ from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 from chipwise.io.schema_errors import Wording, validate
 from chipwise.workload.build import build_model
 from chipwise.workload.hf import from_hf_config
-from chipwise.workload.model import Model, Train, Workload
+from chipwise.workload.model import BASES, Model, Train, Workload
 from chipwise.workload.presets import preset, preset_fields
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _trained(raw: dict[str, Any], base: Path, overrides: Mapping[str, Any]) -> W
     if spec.train is None:
         raise InputError("train", NOTHING, "a value: how the model is trained")
     model = _model(spec, base)
-    return Workload(name=spec.name or model.name, model=model, train=_train(spec.train, model))
+    return Workload(name=spec.name or model.name, model=model, train=_train(spec.train, model, _four_bits(spec, model)))
 
 
 def _served(raw: dict[str, Any], base: Path, overrides: Mapping[str, Any]) -> ServingWorkload:
@@ -247,7 +247,37 @@ def _model(spec: WorkloadSpec, base: Path) -> Model:
     return build_model(table)
 
 
-def _train(spec: TrainSpec, model: Model) -> Train:
+def _four_bits(spec: WorkloadSpec, model: Model) -> str:
+    """The format of 4 bits in which a variant's name, or a config, says that the weights are stored; "" for others."""
+    from chipwise.workload.spec import HfModel
+
+    stored = model.native_precision
+    if isinstance(spec.model, HfModel):  # of gpt-oss, which is published in mxfp4, the 16-bit weights are trained
+        return stored if stored in BASES else ""
+    return stored if model.taken_from and stored in (*BASES, "fp4", "mxfp4", "nvfp4") else ""
+
+
+def _base(spec: TrainSpec, model: Model, stored: str) -> str:
+    """What the frozen layers are held in: as named, else as stored; beside 4 bits nothing but adapters is trained."""
+    lora = spec.lora
+    if lora is None:
+        if stored:
+            accepted = (
+                f"{model.name}, in 16 bits; or --lora 16: weights stored in {stored} are trained by adapters alone"
+            )
+            raise InputError("model", model.taken_from or model.name, accepted)
+        return ""
+    base = lora.base or stored
+    if stored not in ("", *BASES) and not lora.base:
+        raise InputError("train.lora.base", stored, "nf4, int4 or bf16: no adapters are trained beside what is stored")
+    if base in BASES and spec.precision not in ("bf16", "fp16"):
+        raise InputError("train.precision", spec.precision, f"bf16 or fp16, into which a base of {base} is dequantized")
+    if base and base not in BASES and base != spec.precision:
+        raise InputError("train.lora.base", base, f"nf4, int4 or the precision of the run({spec.precision})")
+    return base if base in BASES else ""
+
+
+def _train(spec: TrainSpec, model: Model, stored: str) -> Train:
     sequence = _sequence(spec, model)
     vision = bool(model.image_tokens)
     if spec.lora and model.family == "cnn":
@@ -270,6 +300,7 @@ def _train(spec: TrainSpec, model: Model) -> Train:
         samples_unit="images" if vision else "sequences",
         lora_rank=spec.lora.rank if spec.lora else 0,
         lora_targets=spec.lora.targets if spec.lora else "attention",
+        lora_base=_base(spec, model, stored),
         stack=spec.stack or "",
     )
 

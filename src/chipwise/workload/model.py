@@ -294,12 +294,13 @@ DENOISERS = ("dit", "mmdit", "video-dit", "unet")
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 # weights as they are served; int8w and int4 are weights alone, the products run in 16 bits
 SERVE_PRECISIONS = ("fp32", "bf16", "fp16", "fp8", "int8", "int8w", "int4", "fp4")
-SPELLINGS = {"mxfp4": "fp4", "nvfp4": "fp4"}  # formats of four bits, which differ in their scales
+SPELLINGS = {"mxfp4": "fp4", "nvfp4": "fp4", "nf4": "int4"}  # formats of four bits, which differ in values and scales
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8", "fp32")
 STORED_BYTES: dict[str, float] = {  # of one element, the scales of small formats not included
     "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int8w": 1.0, "int4": 0.5, "fp4": 0.5,
 }  # fmt: skip
 STATE_PRECISIONS = ("fp32", "bf16")
+BASES = ("nf4", "int4")  # formats of four bits in which a frozen base is held while its adapters train (QLoRA)
 RECOMPUTE = ("auto", "none", "selective", "full", "offload")
 
 # Optimizer moments kept per trained parameter, the master copy of the weights not included.
@@ -331,6 +332,7 @@ class Train:
     samples_unit: str = "sequences"  # or "images"
     lora_rank: int = 0  # 0: every weight is trained
     lora_targets: str = "attention"  # or "all": the linear layers that get adapters
+    lora_base: str = ""  # one of BASES: what the frozen linear layers are held in; "": the precision of the run
     stack: str = ""  # software stack, empty: not said
 
     @property
@@ -389,5 +391,6 @@ class Workload:
             "optimizer": t.optimizer,
             "recompute": t.recompute,
             "lora_rank": t.lora_rank,
+            "lora_base": t.lora_base,
             "unit": self.unit,
         }

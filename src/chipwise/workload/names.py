@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-# words of a name -> the precision they imply; int4 and int8w are weights alone
+# words of a name -> the precision they imply; int4, nf4 and int8w are weights alone
 STORED = {
     "fp8": "fp8", "float8": "fp8", "f8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "fp4": "fp4",
     "awq": "int4", "gptq": "int4", "int4": "int4", "4bit": "int4", "w4a16": "int4", "autoround": "int4", "gguf": "int4",
-    "nf4": "int4", "hqq": "int4", "w4afp8": "int4", "2bit": "int4", "3bit": "int4", "5bit": "int4", "6bit": "int4",
+    "nf4": "nf4", "hqq": "int4", "w4afp8": "int4", "2bit": "int4", "3bit": "int4", "5bit": "int4", "6bit": "int4",
     "int8": "int8", "w8a8": "int8", "8bit": "int8w", "w8a16": "int8w",
     "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "fp32",
 }  # fmt: skip
@@ -104,6 +104,8 @@ def _without_stored(said: list[str]) -> tuple[str, list[str]]:
         precision = "bf16"
     if precision == "int8" and any(word in WEIGHTS_ALONE for word in said):
         precision = "int8w"
+    if precision == "int4" and "bnb" in said:  # bitsandbytes: NF4 unless its config says otherwise
+        precision = "nf4"
     return precision, kept
 
 

@@ -52,6 +52,11 @@ class Params:
         return self.total - self.experts + self.experts_active - self.mtp + self.mtp_active - self.idle
 
     @property
+    def linear(self) -> int:
+        """Weights of the linear layers inside the repeated layers, the router aside: those held in 4 bits."""
+        return self.inside_layers - (self.norms - self.norms_outside) - self.router
+
+    @property
     def inside_layers(self) -> int:
         """Parameters inside the repeated layers."""
         outside = self.norms_outside + self.conditioning_outside + self.other_outside

@@ -32,7 +32,8 @@ def native_precision(config: Mapping[str, Any], where: str = "config.json") -> s
     if method in METHODS:
         return METHODS[method]
     if method in BITS:
-        return _weights_alone(quantized)
+        stored = _weights_alone(quantized)
+        return "nf4" if (method, stored) == ("bitsandbytes", "int4") else stored
     if method == "modelopt":
         return _modelopt(quantized, field)
     if method in ("compressed-tensors", "quark"):

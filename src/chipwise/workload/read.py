@@ -27,6 +27,7 @@ FLAGS = {  # flag -> key of the workload file
     "state_precision": "train.state_precision",
     "recompute": "train.recompute",
     "lora": "train.lora.rank",
+    "lora_base": "train.lora.base",
     "stack": "train.stack",
 }
 SERVING = {  # flag -> key of the workload file

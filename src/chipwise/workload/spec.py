@@ -19,6 +19,17 @@ def _name(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _trained_in(value: Any) -> Any:
+    """A precision that products run in; 4-bit weights are those of a frozen base."""
+    precision = precision_of(value)
+    if precision == "int4":
+        raise ValueError(
+            "the precision that products run in, one of fp32, tf32, bf16, fp16, fp8, int8, fp4; a frozen base of 4 bits"
+            " is --lora 16 --lora-base nf4 (lora: {rank: 16, base: nf4} in a file)"
+        )
+    return precision
+
+
 Optimizer = Literal["adafactor", "adam", "adamw", "lamb", "lars", "lion", "muon", "sgd"]
 
 
@@ -142,6 +153,11 @@ class LoraSpec(Strict):
     targets: Literal["attention", "all"] = Field(
         "attention", description="Which linear layers get adapters: those of attention, or all."
     )
+    base: Literal["nf4", "int4", "bf16", "fp16", "fp32"] | None = Field(
+        None,
+        description="What the frozen linear layers are held in: nf4 or int4 (QLoRA), or the run's precision. Default:"
+        " int4 or nf4 where the model's name or config says so, else the run's precision.",
+    )
 
 
 class TrainSpec(Strict):
@@ -161,7 +177,7 @@ class TrainSpec(Strict):
         None, description="Tokens per sequence, 8k: 8,192. Vision models derive it from image and patch."
     )
     precision: Annotated[
-        Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"], BeforeValidator(precision_of)
+        Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"], BeforeValidator(_trained_in)
     ] = Field("bf16", description="Precision of the matrix multiplications. mxfp4 and nvfp4 are read as fp4.")
     optimizer: Optimizer = Field("adamw", description="Optimizer; decides the state per parameter.")
     state_precision: Literal["fp32", "bf16"] = Field(

@@ -148,9 +148,14 @@ class ServingRow:
         out = self.per_million(quote)
         if out is None or self.demand.kind != "job" or not self.writes:
             return None
+        return out.scaled(1 / self.processed_per_written)
+
+    @property
+    def processed_per_written(self) -> float:
+        """Tokens of prompts and answers for each token of an answer, as the simulated requests have them."""
         drawn = self.served.simulation.requests
         tokens_in, tokens_out = float(drawn.input.sum()), float(drawn.output.sum())
-        return out.scaled(tokens_out / (tokens_in + tokens_out))
+        return (tokens_in + tokens_out) / tokens_out
 
     def by(self, objective: str) -> Estimate | None:
         """What the row is ranked by; None where it has no price."""

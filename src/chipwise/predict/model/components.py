@@ -81,6 +81,7 @@ class Components:
     accumulate: Array
     optimizer: Array  # per step
     launches_step: Array
+    dequantize: Array  # 16-bit weights made of a frozen base in 4, each pass
 
     def take(self, rows: NDArray[np.intp]) -> Components:
         """Some of the entries."""
@@ -291,7 +292,8 @@ def components(
     e_stride = stride * np.minimum(ep, group)
     # layer by layer; weights gathered and gradients scattered travel alike, so both are timed in one call
     calls = np.maximum(layers / pp, 1.0)
-    widths = np.array([num.gather_bytes, num.reduce_bytes * trained]).reshape(2, *(1,) * np.ndim(group))
+    gather_bytes = costs.base.weight_bytes if costs.base else num.gather_bytes
+    widths = np.array([gather_bytes, num.reduce_bytes * trained]).reshape(2, *(1,) * np.ndim(group))
     gather, scatter = calls * gather_seconds(wires, group, stride, dense * widths / calls)
     if ops.model.experts is not None:
         more = calls * gather_seconds(wires, e_group, e_stride, experts * widths / calls)
@@ -346,7 +348,16 @@ def components(
         accumulate=(dense + experts) * trained * (2 * num.reduce_bytes) / stream,
         optimizer=local * costs.optimizer_bytes / stream,
         launches_step=np.full_like(dp, kernels[2]),
+        dequantize=_dequantized_bytes(costs, tp, ep) * inv / stream,
     )
+
+
+def _dequantized_bytes(costs: TrainCosts, tp: Array, ep: Array) -> Array:
+    """Bytes that a chip moves to make 16-bit weights of a base in 4 bits, once for all layers."""
+    if costs.base is None:
+        return np.zeros_like(tp)
+    base = costs.base
+    return np.asarray(base.traffic * ((base.linear - base.experts) / tp + base.experts / (tp * ep)))
 
 
 def _stage_params(ops: OpTable, tp: Array, ep: Array, pp: Array) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from chipwise.ops.table import MASKED
 from chipwise.predict.model.components import ExecutionTarget
 from chipwise.predict.model.layouts import Layouts
 from chipwise.predict.model.stages import Stages, stages
-from chipwise.predict.model.training import TrainCosts
+from chipwise.predict.model.training import DEQUANTIZED, TrainCosts
 
 Array = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class MemoryUse:
     optimizer: Array
     activations: Array
     head: Array  # logits and their gradient
-    gathered: Array  # layers whose sharded weights are being gathered
+    gathered: Array  # layers whose sharded weights are being gathered, and what is dequantized
     total: Array
 
     def at(self, i: int) -> dict[str, float]:
@@ -113,7 +113,7 @@ def memory(
     def kept(sharded: NDArray[np.bool_]) -> Array:
         return np.where(sharded, dense / group + experts / e_group, dense + experts)
 
-    weights = kept(layouts.zero == 3) * num.weight_bytes
+    weights = kept(layouts.zero == 3) * (costs.base.weight_bytes if costs.base else num.weight_bytes)
     if num.weight_bytes >= 4.0 and not costs.frozen:
         master = 0.0
     else:
@@ -141,7 +141,10 @@ def memory(
     logits = ops.model.vocab * scored * mbs / (cp * tp) * (traits.score_bytes or num.act_bytes + 4.0)
     layer_weights = p.per_layer_dense / tp + p.per_layer_experts / (tp * ep)
     sharded = (layouts.zero == 3) & (group > 1)
-    gathered = np.where(sharded, 2 * layer_weights * num.gather_bytes * devices, 0.0)
+    gather_bytes = costs.base.weight_bytes if costs.base else num.gather_bytes
+    gathered = np.where(sharded, 2 * layer_weights * gather_bytes * devices, 0.0)
+    if costs.base:  # one matrix at a time is made whole in 16 bits
+        gathered = gathered + DEQUANTIZED * max(m.n * m.k for m in ops.matmuls if m.place == "layer") / tp
     if traits.xla:  # the loss is taken in chunks; its weights, and a tensor-parallel layer's input, are made whole
         whole_head = 2 * (p.head or p.embedding) / tp * num.gather_bytes * devices
         logits = np.minimum(logits, CHUNK * devices) + np.where(sharded, whole_head, 0.0)

@@ -86,9 +86,10 @@ def schedule(c: Components, k: StepCoefficients) -> Breakdown:
     at = at_f + k.attention * c.attention_b
     st = st_f + k.stream * (c.stream_b + np.where(n > 1, c.accumulate, 0.0))
     head_mm, head_st = k.matmul * c.head_matmul, k.stream * c.head_stream
-    fwd = mm_f + ex_f + at_f + st_f
+    fwd = mm_f + ex_f + at_f + st_f + c.dequantize
     redo = k.matmul * c.redo_matmul + k.expert * c.redo_expert + c.redo_some * (at_f + st_f)
-    compute = mm + ex + at + st + head_mm + head_st + redo
+    redo = redo + c.redo * c.dequantize
+    compute = mm + ex + at + st + head_mm + head_st + 2 * c.dequantize + redo
     again = 2 + c.redo
     tensor, exchange, context = again * c.tensor_f, again * c.expert_x, 3 * c.context_f
     shard = c.shard_f + c.shard_b
@@ -123,7 +124,7 @@ def schedule(c: Components, k: StepCoefficients) -> Breakdown:
         matmul=n * (mm + head_mm),
         expert=n * ex,
         attention=n * at,
-        stream=n * (st + head_st),
+        stream=n * (st + head_st + 2 * c.dequantize),
         recompute=n * redo,
         launch=n * (stage - device),
         tensor=n * tensor_x,
