@@ -107,7 +107,7 @@ def predict(
     bound = max(math_s, hidden + sum(parts[name] for name in COLLECTIVES))
     total = max(total, bound)  # rounding alone: a correction that breaks the bound was refused
     beside = image_intervals(calibration.bench, workload.train, acc.chip, stack)
-    step = step_estimate(total, bound, acc.chip, workload, stack, calibration, beside)
+    step = step_estimate(total, bound, acc.chip, workload, stack, calibration, work.published.nearest(layout), beside)
     if match is not None:
         step = measured_estimate(step, match, acc.count).at_least(bound)
     if correction.refused:
