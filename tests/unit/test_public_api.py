@@ -34,6 +34,7 @@ VERBS = (
     "models",
     "prices",
     "read_log",
+    "diagnose",
     "update_prices",
 )
 TYPES = ("Knowledge", "Estimate")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice, pairwise
 from statistics import median
 
 from chipwise.errors import UnknownName
+from chipwise.observe.clock import Clock
 from chipwise.observe.faults import FaultReader
 from chipwise.observe.formats import DOCUMENTS, FORMATS, GENERAL, KERNEL, Reader
 from chipwise.observe.formats.documents import ExpositionReader, document
+from chipwise.observe.formats.line_format import Findings
 from chipwise.observe.numbers import number
+from chipwise.observe.ranks import RankStep, RankTimers, by_rank
 from chipwise.observe.records import Fault, ServingWindow, Step
 
 MAX_DOCUMENT_LINES = 200_000  # of a file that may be one JSON document
@@ -21,7 +24,7 @@ UNNAMED_LAG_STEPS = 3  # the same where lines do not name their rank: further ba
 WARM_UP = 3  # steps after a start that compile, or are told before they have run
 FEWEST_SETTLED = 3  # steps behind the warm-up from which a run has settled
 _STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.*?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
-_NOT_VALUES = ("rank",)
+_NOT_VALUES = ("rank", "at", "line")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,10 @@ class Log:
     metrics: dict[str, float]
     unread: int  # lines that look like the format's and lack what its lines say: it has changed, or they are cut
     duplicates: int  # steps that another rank told already
+    ranks: list[RankStep] = field(default_factory=list)  # steps by rank, where the log has them
+    series: dict[str, dict[str, float]] = field(default_factory=dict)  # of a page of metrics, by name and labels
+    began: float | None = None  # seconds since 1970, of the first stamp
+    ended: float | None = None  # of the last
 
     def settled(self, key: str) -> list[float]:
         """A value of the steps behind the warm-up of each start; of all, where too few are."""
@@ -64,30 +71,43 @@ def read_lines(lines: Iterable[str], format: str | None = None) -> Log:
         head = [first, *islice(stream, MAX_DOCUMENT_LINES)]
         made = document("\n".join(head))
         if made is not None:
-            return _log(made[0], len(head), made[1].steps, [], made[1].metrics, [], 0)
+            return _log(made[0], len(head), made[1])
         stream = iter([*head[1:], *stream])
     return _read(first, stream, format)
 
 
 def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     readers: list[Reader] = [make() for name, make in FORMATS.items() if format in (None, name)]
-    faults, timings, count = FaultReader(), _StepTimes(), 0
+    faults, timings, clock, timers = FaultReader(), _StepTimes(), Clock(), RankTimers()
+    began: float | None = None
+    at: float | None = None
+    step: int | None = None
+    count = 0
     for line in _chained(first, rest):
         count += 1
         progress = False
+        if (stamp := clock.read(line)) is not None:
+            at, began = stamp, stamp if began is None else began
         for reader in readers:  # the general one is the last, and takes what no other has
+            steps = reader.found.steps
+            before = len(steps)
             progress = ((not progress or reader.name != GENERAL) and reader.read(line)) or progress
+            for each in steps[before:]:
+                each.at, each.line, step = stamp, count, each.step
         timings.read(line)
-        faults.read(line, count, progress)
+        timers.read(line, step)
+        faults.read(line, count, progress, at)
     for reader in readers:
         if isinstance(reader, ExpositionReader):
             reader.end()
     chosen = _chosen(readers)
     if chosen is None:
-        return _log(KERNEL if faults.kernel_lines else None, count, [], [], {}, faults.faults(), 0)
-    timings.complete(chosen.found.steps)
-    found = chosen.found
-    return _log(chosen.name, count, found.steps, found.serving, found.metrics, faults.faults(), found.unread)
+        log = _log(KERNEL if faults.kernel_lines else None, count, Findings(), faults.faults())
+    else:
+        timings.complete(chosen.found.steps)
+        log = _log(chosen.name, count, chosen.found, faults.faults(), timers.rows)
+    series = dict(chosen.series) if isinstance(chosen, ExpositionReader) else {}
+    return replace(log, series=series, began=began, ended=at)
 
 
 def _chained(first: str, rest: Iterable[str]) -> Iterable[str]:
@@ -96,25 +116,21 @@ def _chained(first: str, rest: Iterable[str]) -> Iterable[str]:
 
 
 def _log(
-    format: str | None,
-    lines: int,
-    steps: list[Step],
-    serving: list[ServingWindow],
-    metrics: dict[str, float],
-    faults: list[Fault],
-    unread: int,
+    format: str | None, lines: int, found: Findings, faults: Iterable[Fault] = (), timers: Iterable[RankStep] = ()
 ) -> Log:
-    merged, starts = told_once(steps)
+    ranks = by_rank(found.steps, timers)
+    merged, starts = told_once(found.steps)
     return Log(
         format=format,
         lines=lines,
         steps=merged,
         starts=starts,
-        serving=serving,
-        faults=faults,
-        metrics=metrics,
-        unread=unread,
-        duplicates=len(steps) - len(merged),
+        serving=found.serving,
+        faults=list(faults),
+        metrics=found.metrics,
+        unread=found.unread,
+        duplicates=len(found.steps) - len(merged),
+        ranks=ranks,
     )
 
 
