@@ -35,6 +35,8 @@ VERBS = (
     "prices",
     "read_log",
     "diagnose",
+    "measure_goodput",
+    "fleet_goodput",
     "update_prices",
 )
 TYPES = ("Knowledge", "Estimate")

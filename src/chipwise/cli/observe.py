@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from chipwise.cli.completion import complete_chips, one_of
 from chipwise.cli.declare import argument, group, option
@@ -16,6 +19,7 @@ from chipwise.cli.options import (
     with_price_flags,
     with_workload_flags,
 )
+from chipwise.cli.router import LedgerOpt
 
 if TYPE_CHECKING:
     from chipwise.compare.training.predict import PricedPrediction
@@ -26,6 +30,7 @@ Examples:
   chipwise observe read examples/logs/maxtext.log
   chipwise observe read examples/logs/titan.log --against examples/llama-3.1-8b-pretrain.yaml --batch 64 --on h100:8
   chipwise observe health examples/logs/slow.log --on h100:8
+  chipwise observe goodput examples/logs/slow.log --on h100:8
 """
 READ_EXAMPLES = """\b
 Examples:
@@ -39,6 +44,13 @@ Examples:
   chipwise observe health examples/logs/kernel.log
   chipwise observe health examples/logs/titan.log --against examples/llama-3.1-8b-pretrain.yaml --batch 64 --on h100:8
 """
+GOODPUT_EXAMPLES = """\b
+Examples:
+  chipwise observe goodput examples/logs/slow.log --on h100:8
+  chipwise observe goodput --by team --month 2026-11
+  chipwise observe goodput --by job --logs -o csv
+"""
+BY = ("job", "pool", "team", "owner", "month")
 FORMATS = (
     "maxtext", "torchtitan", "megatron", "nemo", "deepspeed", "hf-trainer", "lightning", "levanter", "mlperf", "steps",
     "vllm", "sglang", "tensorrt-llm", "prometheus", "kernel", "vllm-bench", "llm-d", "json",
@@ -49,6 +61,12 @@ FormatOpt = Annotated[
 ]
 AgainstOpt = Annotated[
     str | None, option("--against", "WORKLOAD", "Hold it against the prediction of this workload: a file or a model.")
+]
+UntilOpt = Annotated[
+    str | None,
+    option(
+        "--until", "TIME", "The run went on to here: now, 2026-11-02T10:00:00Z. Default: the last stamp in the log."
+    ),
 ]
 LayoutOpt = Annotated[
     str | None, option("--layout", "AXES", "How it was split, with --against: fsdp=128. Default: the best.")
@@ -99,12 +117,7 @@ def health(
         option("--on", "CHIPS", "The chips it ran on: h100:64, v5e:8x8. They price what was lost.", complete_chips),
     ] = None,
     layout: LayoutOpt = None,
-    until: Annotated[
-        str | None,
-        option(
-            "--until", "TIME", "The run went on to here: now, 2026-11-02T10:00:00Z. Default: the last stamp in the log."
-        ),
-    ] = None,
+    until: UntilOpt = None,
     flags: Flags = NO_FLAGS,
     offers: PriceFlags = NO_PRICE_FLAGS,
     output: TableJsonCsv = "table",
@@ -122,6 +135,64 @@ def health(
     known = Knowledge.default(**offers)
     prediction = _prediction(against, on, layout, flags, known)
     show(api.diagnose(file, format=format, against=prediction, on=on, until=until, knowledge=known), output, out)
+
+
+@app.command("goodput", epilog=GOODPUT_EXAMPLES)
+@with_price_flags
+def goodput(
+    file: Annotated[
+        str | None,
+        argument("FILE", "A log of training (gzip as well); - for standard input. Without one: the jobs of a ledger."),
+    ] = None,
+    format: FormatOpt = None,
+    on: Annotated[
+        str | None, option("--on", "CHIPS", "The chips that the log's run had: h100:64, v5e:8x8.", complete_chips)
+    ] = None,
+    until: UntilOpt = None,
+    by: Annotated[
+        str | None,
+        option("--by", "WHAT", f"Of a ledger's jobs: by {', '.join(BY)}. Default: pool.", one_of(*BY)),
+    ] = None,
+    month: Annotated[str | None, option("--month", "MONTH", "Of a ledger's jobs: 2026-11 alone (UTC).")] = None,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Of a ledger's jobs: read what attempts printed, for all classes of loss.")
+    ] = False,
+    ledger: LedgerOpt = "",
+    offers: PriceFlags = NO_PRICE_FLAGS,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Say where time went: steps that count, and start-up, compiling, data, checkpoints, lost work, recovery and more.
+
+    Of one run by its log, each second counted once; or of the jobs of a ledger, by job, pool, team, owner or month.
+    """
+    from chipwise import api
+    from chipwise.errors import InputError
+    from chipwise.knowledge import Knowledge
+    from chipwise.present.output import show
+
+    if file is not None:
+        of_ledger = {"--by": by, "--month": month, "--logs": "given" if logs else None}
+        _refuse(of_ledger, "no FILE beside it: it is for the jobs of a ledger")
+        known = Knowledge.default(**offers)
+        show(api.measure_goodput(file, format=format, on=on, until=until, knowledge=known), output, out)
+        return
+    _refuse({"--format": format, "--on": on, "--until": until}, "a FILE beside it")
+    price = next(((name, value) for name, value in offers.items() if value), None)
+    if price is not None:
+        raise InputError(
+            f"--{price[0].replace('_', '-')}", str(price[1]), "a FILE beside it: jobs have their pools' prices"
+        )
+    show(api.fleet_goodput(ledger, by=by or BY[1], month=month, logs=logs), output, out)
+
+
+def _refuse(given: Mapping[str, str | None], expected: str) -> None:
+    """Refuse the first option that has a value."""
+    from chipwise.errors import InputError
+
+    name = next((name for name, value in given.items() if value is not None), None)
+    if name is not None:
+        raise InputError(name, str(given[name]), expected)
 
 
 def _prediction(

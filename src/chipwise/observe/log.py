@@ -14,6 +14,7 @@ from chipwise.observe.faults import FaultReader
 from chipwise.observe.formats import DOCUMENTS, FORMATS, GENERAL, KERNEL, Reader
 from chipwise.observe.formats.documents import ExpositionReader, document
 from chipwise.observe.formats.line_format import Findings
+from chipwise.observe.marks import Mark, mark_of
 from chipwise.observe.numbers import number
 from chipwise.observe.ranks import RankStep, RankTimers, by_rank
 from chipwise.observe.records import Fault, ServingWindow, Step
@@ -41,6 +42,7 @@ class Log:
     unread: int  # lines that look like the format's and lack what its lines say: it has changed, or they are cut
     duplicates: int  # steps that another rank told already
     ranks: list[RankStep] = field(default_factory=list)  # steps by rank, where the log has them
+    marks: list[Mark] = field(default_factory=list)  # lines that say what is done instead of steps
     series: dict[str, dict[str, float]] = field(default_factory=dict)  # of a page of metrics, by name and labels
     began: float | None = None  # seconds since 1970, of the first stamp
     ended: float | None = None  # of the last
@@ -79,6 +81,7 @@ def read_lines(lines: Iterable[str], format: str | None = None) -> Log:
 def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     readers: list[Reader] = [make() for name, make in FORMATS.items() if format in (None, name)]
     faults, timings, clock, timers = FaultReader(), _StepTimes(), Clock(), RankTimers()
+    marks: list[Mark] = []
     began: float | None = None
     at: float | None = None
     step: int | None = None
@@ -96,6 +99,8 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
                 each.at, each.line, step = stamp, count, each.step
         timings.read(line)
         timers.read(line, step)
+        if not progress and (mark := mark_of(line, count)) is not None:
+            marks.append(mark)
         faults.read(line, count, progress, at)
     for reader in readers:
         if isinstance(reader, ExpositionReader):
@@ -107,7 +112,7 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
         timings.complete(chosen.found.steps)
         log = _log(chosen.name, count, chosen.found, faults.faults(), timers.rows)
     series = dict(chosen.series) if isinstance(chosen, ExpositionReader) else {}
-    return replace(log, series=series, began=began, ended=at)
+    return replace(log, series=series, marks=marks, began=began, ended=at)
 
 
 def _chained(first: str, rest: Iterable[str]) -> Iterable[str]:

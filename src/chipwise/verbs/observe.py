@@ -1,4 +1,4 @@
-"""Verbs of what really happened: logs read and judged."""
+"""Verbs of what really happened: logs read and judged, and where time went."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from chipwise.catalog import Accelerators
     from chipwise.compare.training.predict import PricedPrediction
     from chipwise.knowledge import Knowledge
+    from chipwise.observe.goodput.view import FleetGoodput, RunGoodput
     from chipwise.observe.health.view import HealthReport
     from chipwise.observe.view import LogReading
 
@@ -60,19 +62,87 @@ def diagnose(
     from chipwise.observe.health.view import HealthReport
     from chipwise.observe.log import read_lines
     from chipwise.observe.text import lines_of
-    from chipwise.prices import cheapest_of
-    from chipwise.verbs.arguments import knowledge_of
 
     end = None if until is None else read_moment(until, "until", time.time())
     chips = against.accelerators if against is not None else parse(on) if on is not None else None
-    known = knowledge_of(knowledge)
-    rental = cheapest_of(chips, today=known.today, book=known.prices) if chips is not None else None
     log = read_lines(lines_of(str(source)), format)
     setting = Setting(
         ratios=ratios(log, against.prediction) if against is not None else (),
         until=end,
         chips=chips.count if chips is not None else None,
         chips_of_host=chips.chip.fabric.host_chips if chips is not None else None,
-        usd_per_chip_hour=rental.price.usd_per_chip_hour if rental is not None else None,
+        usd_per_chip_hour=_usd_per_chip_hour(chips, knowledge),
     )
     return HealthReport(str(source), log, findings_of(log, setting), unjudged(log, setting))
+
+
+def measure_goodput(
+    source: str | Path,
+    *,
+    format: str | None = None,
+    on: str | None = None,
+    until: str | None = None,
+    knowledge: Knowledge | None = None,
+) -> RunGoodput:
+    """Say where the time of a run went by its log: steps that count, and every class of loss.
+
+    `on` names the chips, for chip-hours and dollars; `until` is a moment to which the run is known to have gone on.
+
+    >>> run = measure_goodput("examples/logs/slow.log", on="h100:8")
+    >>> sum(run.account.seconds.values()) == run.account.elapsed, 0 < run.account.goodput < 1
+    (True, True)
+    """
+    import time
+
+    from chipwise.catalog import parse
+    from chipwise.errors import Refusal
+    from chipwise.observe.clock import read_moment
+    from chipwise.observe.goodput.from_log import Span, seconds_by_use
+    from chipwise.observe.goodput.records import Account
+    from chipwise.observe.goodput.view import RunGoodput
+    from chipwise.observe.log import read_lines
+    from chipwise.observe.text import lines_of
+
+    end = None if until is None else read_moment(until, "until", time.time())
+    chips = parse(on) if on is not None else None
+    log = read_lines(lines_of(str(source)), format)
+    seconds = seconds_by_use(log, Span(ended=end))
+    if seconds is None:
+        what = "no step" if not log.steps else "no time: neither stamps nor what a step took"
+        raise Refusal(f"{source} tells {what}", "goodput needs steps with time stamps, or with their seconds")
+    price = _usd_per_chip_hour(chips, knowledge)
+    account = Account()
+    usd_per_s = price * chips.count / 3600 if price is not None and chips is not None else None
+    account.add_account(seconds, chips.count if chips is not None else None, usd_per_s)
+    return RunGoodput(str(source), account, any(step.at is not None for step in log.steps))
+
+
+def fleet_goodput(ledger: str = "", *, by: str = "pool", month: str | None = None, logs: bool = False) -> FleetGoodput:
+    """Say where the time of a router's jobs went, by ``job``, ``pool``, ``team``, ``owner`` or ``month``.
+
+    By the ledger's attempts, in a `month` (``"2026-11"``) or ever; with `logs` also by what they printed.
+
+    >>> fleet_goodput("nowhere.db", by="chip")
+    Traceback (most recent call last):
+        ...
+    chipwise.errors.UnknownName: by: unknown name 'chip'; expected one of job, month, owner, pool, team
+    """
+    from chipwise.errors import UnknownName
+    from chipwise.observe.goodput.fleet import By
+    from chipwise.observe.goodput.fleet import fleet_goodput as run
+
+    if by not in list(By):
+        raise UnknownName("by", by, list(By))
+    return run(ledger, By(by), month, logs)
+
+
+def _usd_per_chip_hour(chips: Accelerators | None, knowledge: Knowledge | None) -> float | None:
+    """What the cheapest offer that holds chips asks for; None where nobody lists one."""
+    from chipwise.prices import cheapest_of
+    from chipwise.verbs.arguments import knowledge_of
+
+    if chips is None:
+        return None
+    known = knowledge_of(knowledge)
+    rental = cheapest_of(chips, today=known.today, book=known.prices)
+    return rental.price.usd_per_chip_hour if rental is not None else None
