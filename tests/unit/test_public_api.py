@@ -36,6 +36,8 @@ VERBS = (
     "read_log",
     "diagnose",
     "measure_goodput",
+    "observe_job",
+    "observe_jobs",
     "fleet_goodput",
     "update_prices",
 )

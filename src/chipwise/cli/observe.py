@@ -15,11 +15,13 @@ from chipwise.cli.options import (
     Flags,
     OutFile,
     PriceFlags,
+    TableJson,
     TableJsonCsv,
     with_price_flags,
     with_workload_flags,
 )
 from chipwise.cli.router import LedgerOpt
+from chipwise.route.names import JOB_STATES
 
 if TYPE_CHECKING:
     from chipwise.compare.training.predict import PricedPrediction
@@ -50,6 +52,17 @@ Examples:
   chipwise observe goodput --by team --month 2026-11
   chipwise observe goodput --by job --logs -o csv
 """
+JOB_EXAMPLES = """\b
+Examples:
+  chipwise observe job 1
+  chipwise observe job 1 --attempt 1 -o json
+"""
+JOBS_EXAMPLES = """\b
+Examples:
+  chipwise observe jobs
+  chipwise observe jobs --state all -o csv
+"""
+ALL = "all"
 BY = ("job", "pool", "team", "owner", "month")
 FORMATS = (
     "maxtext", "torchtitan", "megatron", "nemo", "deepspeed", "hf-trainer", "lightning", "levanter", "mlperf", "steps",
@@ -184,6 +197,42 @@ def goodput(
             f"--{price[0].replace('_', '-')}", str(price[1]), "a FILE beside it: jobs have their pools' prices"
         )
     show(api.fleet_goodput(ledger, by=by or BY[1], month=month, logs=logs), output, out)
+
+
+@app.command("job", epilog=JOB_EXAMPLES)
+def job(
+    job: Annotated[str, argument("ID", "The number of a job.")],
+    attempt: Annotated[int | None, option("--attempt", "N", "Of this attempt; default: the newest.", min=1)] = None,
+    ledger: LedgerOpt = "",
+    output: TableJson = "table",
+    out: OutFile = None,
+) -> None:
+    """One job as it really runs: its steps, health and goodput, against its prediction, and what is left.
+
+    Its output is read as `jobs logs` reads it. A running job's time and cost are estimated again, at the pace of now.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    show(api.observe_job(job, ledger, attempt=attempt), output, out)
+
+
+@app.command("jobs", epilog=JOBS_EXAMPLES)
+def jobs(
+    ledger: LedgerOpt = "",
+    state: Annotated[
+        str, option("--state", "STATE", f"In this state: {', '.join((*JOB_STATES, ALL))}.", one_of(*JOB_STATES, ALL))
+    ] = "running",
+    owner: Annotated[str | None, option("--owner", "NAME", "Only of this owner.")] = None,
+    limit: Annotated[int, option("--limit", "N", "The newest so many.", min=1)] = 100,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Jobs as they really run: step, actual over predicted, goodput, health, time and cost that are left."""
+    from chipwise import api
+    from chipwise.present.output import show
+
+    show(api.observe_jobs(ledger, state=None if state == ALL else state, owner=owner, limit=limit), output, out)
 
 
 def _refuse(given: Mapping[str, str | None], expected: str) -> None:

@@ -25,6 +25,7 @@ UNNAMED_LAG_STEPS = 3  # the same where lines do not name their rank: further ba
 WARM_UP = 3  # steps after a start that compile, or are told before they have run
 FEWEST_SETTLED = 3  # steps behind the warm-up from which a run has settled
 _STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.*?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
+_TOTAL = re.compile(r"\biteration\s+\d+/\s*(\d+)|\bglobal_step\s+\d+/(\d+)|\bstep\s+\d+/(\d+)")
 _NOT_VALUES = ("rank", "at", "line")
 
 
@@ -44,6 +45,7 @@ class Log:
     ranks: list[RankStep] = field(default_factory=list)  # steps by rank, where the log has them
     marks: list[Mark] = field(default_factory=list)  # lines that say what is done instead of steps
     series: dict[str, dict[str, float]] = field(default_factory=dict)  # of a page of metrics, by name and labels
+    total_steps: int | None = None  # of the whole run, where its steps say "10 of 500"
     began: float | None = None  # seconds since 1970, of the first stamp
     ended: float | None = None  # of the last
 
@@ -82,6 +84,7 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     readers: list[Reader] = [make() for name, make in FORMATS.items() if format in (None, name)]
     faults, timings, clock, timers = FaultReader(), _StepTimes(), Clock(), RankTimers()
     marks: list[Mark] = []
+    total: int | None = None
     began: float | None = None
     at: float | None = None
     step: int | None = None
@@ -99,7 +102,9 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
                 each.at, each.line, step = stamp, count, each.step
         timings.read(line)
         timers.read(line, step)
-        if not progress and (mark := mark_of(line, count)) is not None:
+        if progress:
+            total = total_of(line) or total
+        elif (mark := mark_of(line, count)) is not None:
             marks.append(mark)
         faults.read(line, count, progress, at)
     for reader in readers:
@@ -112,7 +117,17 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
         timings.complete(chosen.found.steps)
         log = _log(chosen.name, count, chosen.found, faults.faults(), timers.rows)
     series = dict(chosen.series) if isinstance(chosen, ExpositionReader) else {}
-    return replace(log, series=series, marks=marks, began=began, ended=at)
+    return replace(log, series=series, marks=marks, total_steps=total, began=began, ended=at)
+
+
+def total_of(line: str) -> int | None:
+    """How many steps the whole run has, by a line of one of them.
+
+    >>> total_of(" iteration       10/     500 | lm loss: 2.5"), total_of("step: 10  loss: 2.5")
+    (500, None)
+    """
+    match = _TOTAL.search(line)
+    return int(next(group for group in match.groups() if group)) if match else None
 
 
 def _chained(first: str, rest: Iterable[str]) -> Iterable[str]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
     from chipwise.observe.goodput.view import FleetGoodput, RunGoodput
     from chipwise.observe.health.view import HealthReport
+    from chipwise.observe.jobs.view import JobObservation, JobObservations
     from chipwise.observe.view import LogReading
 
 
@@ -134,6 +135,36 @@ def fleet_goodput(ledger: str = "", *, by: str = "pool", month: str | None = Non
     if by not in list(By):
         raise UnknownName("by", by, list(By))
     return run(ledger, By(by), month, logs)
+
+
+def observe_job(job: str | int, ledger: str = "", *, attempt: int | None = None) -> JobObservation:
+    """Say how one job of a ledger really runs: steps, health, goodput, against its prediction, and how much is left.
+
+    By what its newest `attempt` printed, or the one of a number, where this machine or the service can read it.
+
+    >>> observe_job(1, ledger="nowhere.db")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
+    """
+    from chipwise.observe.jobs.look import look_at_job
+
+    return look_at_job(ledger, str(job), attempt)
+
+
+def observe_jobs(
+    ledger: str = "", *, state: str | None = "running", owner: str | None = None, limit: int | None = None
+) -> JobObservations:
+    """Say how jobs of a ledger really run, those under way unless another `state` is named, the newest first.
+
+    >>> observe_jobs("nowhere.db")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
+    """
+    from chipwise.observe.jobs.look import look_at_jobs
+
+    return look_at_jobs(ledger, state, owner, limit)
 
 
 def _usd_per_chip_hour(chips: Accelerators | None, knowledge: Knowledge | None) -> float | None:

@@ -17,6 +17,7 @@ from chipwise.route.ledger import LedgerView
 from chipwise.route.ledger.records import PENDING, SUCCEEDED, UNDER_WAY, AttemptRow, JobRow
 
 ZONE_S = 1800.0  # clocks of zones differ by whole half hours, but for two islands' and Nepal's
+FARTHEST_ZONE_S = 14 * 3600.0  # of Kiribati
 NEAR_S = 60.0  # by which a machine's clock may be wrong, and a log begin before its attempt is seen to run
 ReadLog = Callable[[AttemptRow], Log | None]
 
@@ -108,8 +109,8 @@ def _by_log(
     zone = zone_of(log, began, ended)
     next_step = following.steps[0].step if following is not None and following.steps else None
     span = Span(
-        began=began - zone,
-        ended=ended - zone,
+        began=None if zone is None else began - zone,
+        ended=None if zone is None else ended - zone,
         goes_on=goes_on,
         redone_from=next_step,
         stopped=attempt.state not in (SUCCEEDED, *UNDER_WAY),
@@ -123,12 +124,15 @@ def _by_log(
     return {**seconds, Use.OTHER: seconds.get(Use.OTHER, 0.0) + held - told}
 
 
-def zone_of(log: Log, began: float, ended: float) -> float:
+def zone_of(log: Log, began: float, ended: float) -> float | None:
     """Seconds by which the clock of a log's stamps is behind UTC: whole half hours, none where it need not be.
 
-    A stamp without a zone is read as UTC; the ledger knows when the attempt ran.
+    A stamp without a zone is read as UTC; the ledger knows when the attempt ran. None: the log's stamps are of another
+    time, whatever the zone.
     """
-    if log.began is None or log.ended is None or began - NEAR_S <= log.began <= ended + NEAR_S:
+    if log.began is None or log.ended is None:
+        return None
+    if began - NEAR_S <= log.began and log.ended <= ended + NEAR_S:
         return 0.0
     zone = ceil((began - NEAR_S - log.began) / ZONE_S) * ZONE_S
-    return zone if log.ended + zone <= ended + NEAR_S else 0.0
+    return zone if abs(zone) <= FARTHEST_ZONE_S and log.ended + zone <= ended + NEAR_S else None
