@@ -13,7 +13,7 @@ from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fle
 from chipwise.verbs.diff import diff
 from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.measure import check, numerics, validate
-from chipwise.verbs.observe import read_log
+from chipwise.verbs.observe import diagnose, fleet_goodput, measure_goodput, observe_job, observe_jobs, read_log
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
 
@@ -25,11 +25,16 @@ __all__ = [
     "compare",
     "compare_edge",
     "cost",
+    "diagnose",
     "diff",
+    "fleet_goodput",
     "layouts",
     "load",
+    "measure_goodput",
     "models",
     "numerics",
+    "observe_job",
+    "observe_jobs",
     "plan_fleet",
     "predict",
     "prices",

@@ -34,6 +34,11 @@ VERBS = (
     "models",
     "prices",
     "read_log",
+    "diagnose",
+    "measure_goodput",
+    "observe_job",
+    "observe_jobs",
+    "fleet_goodput",
     "update_prices",
 )
 TYPES = ("Knowledge", "Estimate")
