@@ -187,7 +187,7 @@ def test_tables_of_keys_are_those_that_columns_declare():
             "--policy",
             "cheapest",
         ),
-        ("fleet", "plan", "examples/fleet/mixed.yaml"),
+        pytest.param(("fleet", "plan", "examples/fleet/mixed.yaml"), marks=pytest.mark.slow),
         ("fleet", "plan", "examples/fleet/too-much.yaml"),
     ],
     ids=lambda a: a[0],

@@ -1,6 +1,6 @@
 """Every example that a --help shows has options that exist, and runs as it is written unless the machine lacks what it
-needs: an accelerator, a network, somebody's database. What a page shows too is run by the tests of pages; what compiles
-or fits for minutes is run by `make test-slow`.
+needs: an accelerator, a network, somebody's database. What a page shows too is run by the tests of pages; every second of
+the others in `make test`, all in `make test-slow`, with those that compile or fit for minutes.
 
 A folder stands for that of a reader: the examples of the repository, and files under the names that the examples give to
 files of one's own.
@@ -18,6 +18,7 @@ import typer
 from command import ROOT, chipwise
 
 from chipwise.cli.main import app
+from lane import share
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from refresh_docs import pages, shown
@@ -59,6 +60,7 @@ LONG = {
     r"check .*|.*--evidence compiled.*": "compiles",
     r"calibrate .*": "fits",
     r"numerics .*": "trains",
+    r"(fleet plan|report) examples/fleet/mixed.*": "plans a fleet, as a page does",
 }
 # pattern -> compilers
 COMPILED = {
@@ -156,7 +158,8 @@ def test_an_example_has_options_that_exist(line, folder):
     parsed(words_of(line, folder))
 
 
-@pytest.mark.parametrize("line", [pytest.param(line, marks=marks(line)) for line in run_here()])
+@pytest.mark.sampled
+@pytest.mark.parametrize("line", [pytest.param(line, marks=marks(line)) for line in share(run_here(), 2)])
 def test_an_example_runs_as_written(line, folder, monkeypatch):
     monkeypatch.setenv("CHIPWISE_DATA", str(folder / "data"))
     for pattern, first in BEFORE.items():

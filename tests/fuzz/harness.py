@@ -36,6 +36,7 @@ TOKENS = [
     b"!!float ''", b"!!bool x", b"!!timestamp ''", b"&a [*a]", b"*a", b"? ", b"- " * 40, b"[" * 3000, b"{" * 3000, b"\xff\xfe", b"\x00", b"\n", b"\r",
     b"\t", b'"', b"'", b",", b":", b"Infinity", b"NaN", b"1e999", b"-1", b"null", b"%TAG ! x\n---\n", b"...", b"<<: ", b"|\n", b"\xef\xbb\xbf",
     b"\xe2\x80\xae", b"9" * 400, b"(" * 500,
+    b"1" * 20_000, b" " * 20_000, b"1," * 10_000,
 ]  # fmt: skip
 
 

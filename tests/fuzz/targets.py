@@ -5,27 +5,33 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
 from dataclasses import replace
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from harness import Target
 
 from chipwise.bench.file import read as read_bench
 from chipwise.bench.file import text as bench_text
-from chipwise.catalog import bench_files
+from chipwise.catalog import bench_files, load
+from chipwise.catalog.chip_file import chip_like, own_offer, read_chip_file
 from chipwise.compare.diff import document as decision
 from chipwise.compiled.hlo.parser import parse
+from chipwise.cost.migration_check import read_check
 from chipwise.errors import ChipwiseError
 from chipwise.fleet.demand import read_demand
 from chipwise.prices.custom_prices import read_custom_prices
 from chipwise.prices.focus_import import read_focus
 from chipwise.prices.skypilot import read_skypilot
+from chipwise.prices.stored import read_stored, stored_file, stored_text
 from chipwise.route.audit_view import _read_heads as read_heads
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.backends.kubernetes import read as kubernetes
+from chipwise.route.backends.kubernetes.api import Cluster
 from chipwise.route.backends.local.underway import Underway
 from chipwise.route.backends.ray import backend as ray
 from chipwise.route.backends.slurm import read as slurm
@@ -33,14 +39,18 @@ from chipwise.route.launch import Claim, claim_of, end_of, progress_of
 from chipwise.route.load import load_jobs
 from chipwise.route.load.pools import load_pools
 from chipwise.route.pool import Pool
+from chipwise.route.router.endpoint import read_token
 from chipwise.route.simulate.gavel_trace import read_gavel_trace
 from chipwise.route.simulate.trace import _listed as listed_jobs  # without predictions, which take seconds
 from chipwise.route.simulate.trace import read_trace as read_jobs_trace
 from chipwise.service.admission import _jobs as sent_jobs
 from chipwise.validate.bench_rows import point_of
 from chipwise.validate.score import FLAT, read_rows, reader_of
+from chipwise.verbs.observe import read_log
 from chipwise.workload import load_serving, load_workload
 from chipwise.workload.hf import from_hf_config
+from chipwise.workload.hf_cache import cached_config
+from chipwise.workload.params import count
 from chipwise.workload.presets import preset
 from chipwise.workload.trace import read_trace
 
@@ -75,6 +85,61 @@ OBJECTS = {
     "queue": {"spec": {"resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "f", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "64"}]}]}]}, "status": {"flavorsUsage": [{"name": "f", "resources": [{"name": "nvidia.com/gpu", "total": "8"}]}], "conditions": []}},
     "local": {"status": {"conditions": [{"type": "Active", "status": "True"}], "flavorUsage": []}},
 }  # fmt: skip
+CHIP = b"""name: h100-quiet
+like: h100
+title: H100 with its power capped
+bandwidth: {value: 3.0 TB/s, source: measured here, date: 2026-11-18}
+memory: 80 GB
+power: 500 W
+peak: {bf16: 800 TFLOP/s, fp8: none}
+price: {value: 2.2, source: our contract, date: 2026-11-18}
+"""
+CHIP_TOML = b"""name = "h100-quiet"
+like = "h100"
+bandwidth = "3.0 TB/s"
+price = 2.2
+[peak]
+bf16 = "800 TFLOP/s"
+fp8 = "none"
+"""
+CHECK = {"command": "check", "program": "a.py:f", "rows": [{"accelerators": {"chip": "v5e"}, "compiles": True, "refused": None},
+         {"accelerators": {"chip": "h100"}, "compiles": False, "refused": {"stage": "compile", "reason": "no"}}]}  # fmt: skip
+DOCUMENTS = [
+    {"output_throughput": 100.0, "mean_ttft_ms": 12.5, "p99_itl_ms": 8.0, "itls": [0.1, 0.2]},
+    {"scenario": {"load": 1}, "metrics": {"latency": {"mean": 1.0, "p99": 2}, "count": 7}},
+    {"a": {"b": {"c": 1.5}}, "d": True},
+]
+KUBECONFIG = b"""current-context: a
+contexts: [{name: a, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://10.0.0.1:6443"}}]
+users: [{name: u, user: {token: x}}]
+"""
+# a line of every format of logs, as published ones have them
+LINES = b"""completed step: 7, seconds: 5.667, TFLOP/s/device: 123.4, Tokens/s/device: 1234.5, total_weights: 65536, loss: 9.1
+[rank0]:[titan] 2026-05-18 10:00:00,000 - root - INFO - step: 14  loss:  3.4567  memory: 40.00GiB(50.00%)  tps: 6,512  tflops: 400.00  mfu: 38.43%
+ iteration       10/     500 | consumed samples: 320 | elapsed time per iteration (ms): 1234.5 | throughput per GPU (TFLOP/s/GPU): 400.1 | lm loss: 1.0E+00 |
+ Step Time : 1.23s GPU utilization: 401.2MODEL_TFLOP/s/GPU
+Training epoch 0, iteration 3/99 | lr: 1e-4 | global_step: 3 | reduced_train_loss: 5.1 | train_step_timing in s: 2.5
+steps: 3 loss: 7.1 iter time (s): 1.2 samples/sec: 13.3
+epoch=0/micro_step=3/global_step=3, RunningAvgSamplesPerSec=12.1, CurrSamplesPerSec=11.0
+step 12/100 | loss 3.1 | dt 120.5ms | tok/sec 12345 | mfu 31.2%
+Epoch 1:  22%|##2       | 4/18 [00:17<01:02,  4.47s/it, loss=10.072, v_num=1]\r
+Progress on:train 1.20kit/10.0kit rate:2.3it/s remaining:1:02:03 elapsed:08:11 postfix:loss=3.21
+  5%|#         | 10/200 [00:10<03:10,  1.00it/s]{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 5e-05, 'epoch': 0.05}
+{'train_runtime': 100.0, 'train_loss': 2.0, 'epoch': 1.0}
+:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": {"train_loss": 2.1, "train_step_time": 1.5}, "metadata": {"step_num": 3}}
+INFO 10:00:00 Avg prompt throughput: 100.0 tokens/s, Avg generation throughput: 200.0 tokens/s, Running: 3 reqs, Waiting: 0 reqs, GPU KV cache usage: 10.5%
+Decode batch. #running-req: 3, #token: 100, token usage: 0.10, gen throughput (token/s): 123.4, #queue-req: 0
+iter = 7, global_rank = 0, num_scheduled_requests: 3, kv_cache_util: 10%
+[ 1234.567890] NVRM: Xid (PCI:0000:65:00): 79, pid=1, name=x, GPU has fallen off the bus.
+Nov 18 10:00:00 host kernel: NVRM: Xid (PCI:0000:65:00): 45, caused by previous Xid 31
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB
+Traceback (most recent call last):
+ValueError: no such thing
+# TYPE DCGM_FI_DEV_GPU_UTIL gauge
+DCGM_FI_DEV_GPU_UTIL{gpu="0",modelName="NVIDIA H100"} 97
+vllm:num_requests_running{model_name="x"} 3 1700000000000
+"""
 CLAIM = {
     "by": "123",
     "at": 1.8e9,
@@ -205,6 +270,69 @@ def gavel_seeds() -> list[bytes]:
     return [b"\n====\n".join(b"\n".join((trace / name).read_bytes().split(b"\n")[:30]) for name in names)]
 
 
+def log(folder: Path, data: bytes) -> None:
+    """As `chipwise observe read` shows it: the record and the page too."""
+    reading = read_log(written(folder, "run.log", data))
+    json.dumps(reading.record(), allow_nan=False)
+    reading.blocks()
+
+
+def chip(name: str) -> Any:
+    """A chip of one's own: what it says, laid over the chip that it is like, and its price."""
+
+    def read(folder: Path, data: bytes) -> None:
+        described = read_chip_file(written(folder, name, data))
+        like = load().chips.get(described.like)
+        if like is not None:
+            chip_like(described, like)
+        own_offer(described)
+
+    return read
+
+
+def revision(folder: Path, data: bytes) -> None:
+    """The revision that Hugging Face's cache names."""
+    model_folder = folder / "hub" / "models--org--name"
+    (model_folder / "refs").mkdir(parents=True, exist_ok=True)
+    (model_folder / "snapshots" / "abc").mkdir(parents=True, exist_ok=True)
+    written(model_folder / "snapshots" / "abc", "config.json", b"{}")
+    written(model_folder / "refs", "main", data)
+    with patch.dict(os.environ, {"HF_HUB_CACHE": str(folder / "hub")}):
+        cached_config("hf:org/name")
+
+
+def stored_prices(folder: Path, data: bytes) -> None:
+    """The list that `prices update` wrote, with whatever became of it since."""
+    with patch.dict(os.environ, {"CHIPWISE_DATA": str(folder)}):
+        stored_file().parent.mkdir(parents=True, exist_ok=True)
+        stored_file().write_bytes(data)
+        read_stored()
+
+
+def stored_seeds() -> list[bytes]:
+    return [stored_text(load().offers[:12]).encode()]
+
+
+def config(folder: Path, data: bytes) -> None:
+    """As a workload's model: read, and its parameters counted."""
+    count(from_hf_config(written(folder, "x.json", data)))
+
+
+def reference_configs() -> list[bytes]:
+    """A config of every decoder that is read, by name or by its fields."""
+    text = (ROOT / "tests" / "integrity" / "reference_configs.json").read_text()
+    return [json.dumps(row["config"]).encode() for row in json.loads(text)["rows"]]
+
+
+def kubeconfig(folder: Path, data: bytes) -> None:
+    Cluster(str(written(folder, "config", data)), "").check_link("kubeconfig")
+
+
+def log_seeds() -> list[bytes]:
+    """Each line of `LINES` by itself, all together, and the examples' first lines."""
+    return [LINES, *head("examples/logs/*.log", 20)(), *(line + b"\n" for line in LINES.splitlines())]
+
+
 def jobs_trace(folder: Path, data: bytes) -> None:
     listed_jobs(written(folder, "trace.yaml", data))
 
@@ -256,7 +384,18 @@ TARGETS = [
     Target("bench-gz", lambda f, d: read_bench(written(f, "bench.json.gz", d)), lambda: [gzip.compress(d, mtime=0) for d in bench_seeds()]),
     Target("calibration", lambda f, d: bench_files.read(written(f, "c.json", d)), dumped({"schema": "chipwise.bench-calibration/1", "chip": "h200", "framework": "torch", "date": "2026-11-15", "tables": {}, "steps": []}), "json"),
     Target("decision", lambda f, d: decision(written(f, "d.json", d), "before"), files("examples/decisions/*.json"), "json"),
-    Target("hf-config", lambda f, d: from_hf_config(written(f, "x.json", d)), dumped(*CONFIGS), "json"),
+    Target("hf-config", config, dumped(*CONFIGS), "json"),
+    Target("hf-any-config", config, reference_configs, "json"),
+    Target("hf-revision", revision, lambda: [b"abc\n", b"abc"]),
+    Target("chip-yaml", chip("chip.yaml"), lambda: [CHIP], "yaml"),
+    Target("chip-toml", chip("chip.toml"), lambda: [CHIP_TOML]),
+    Target("stored-prices", stored_prices, stored_seeds, "csv"),
+    Target("check", lambda f, d: read_check(written(f, "c.json", d)), dumped(CHECK), "json"),
+    Target("log", log, log_seeds),
+    Target("log-gz", lambda f, d: read_log(written(f, "run.log.gz", d)), lambda: [gzip.compress(d, mtime=0) for d in log_seeds()[:3]]),
+    Target("log-document", log, dumped(*DOCUMENTS), "json"),
+    Target("kubeconfig", kubeconfig, lambda: [KUBECONFIG], "yaml"),
+    Target("token", lambda f, d: read_token(written(f, "token", d)), lambda: [b"secret-token-of-16\n"]),
     Target("request-trace", lambda f, d: read_trace(written(f, "t.csv", d), model()), head("examples/traces/made-200.csv", 20), "csv"),
     Target("job-trace", jobs_trace, files("examples/traces/mixed-day.yaml"), "yaml"),
     Target("recorded-jobs", recorded, head("examples/traces/philly-days-20-21.csv", 20), "csv"),
@@ -274,6 +413,8 @@ TARGETS = [
     Target("audit-heads", lambda f, d: read_heads(written(f, "h.json", d)), dumped({"heads": [{"chain": "router a", "number": 3, "hash": "0" * 64}]}), "json"),
     Target("training-rows", rows, head("validation/rows/training.csv", 15), "csv"),
     Target("serving-rows", rows, head("validation/rows/serving.csv", 15), "csv"),
+    Target("inference-rows", rows, head("validation/rows/inference.csv", 15), "csv"),
+    Target("unfitted-rows", rows, head("validation/rows/inference_unfitted.csv", 15), "csv"),
     Target("kernel-rows", rows, head("validation/rows/kernels.csv", 15), "csv"),
     Target("edge-rows", rows, head("validation/rows/edge.csv", 15), "csv"),
     Target("attempt-claim", claim, dumped(CLAIM), "json"),

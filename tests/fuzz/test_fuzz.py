@@ -8,7 +8,7 @@ from targets import TARGETS
 
 from chipwise.errors import InputError
 
-SHORT, TEN_MINUTES = 20.0, 600.0  # seconds of all targets together
+SHORT, TEN_MINUTES = 60.0, 600.0  # seconds of all targets together
 
 
 def hold(target, seconds, seed, folder, record_property):

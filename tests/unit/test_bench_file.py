@@ -103,18 +103,16 @@ def test_other_files_are_refused(tmp_path, content):
 @pytest.mark.parametrize("name", ["endless.json", "endless.json.gz"])
 def test_what_never_ends_is_read_no_further_than_a_bench_file_may_be(tmp_path, monkeypatch, name):
     monkeypatch.setattr(sys.modules[read.__module__], "MOST_BYTES", 2**20)  # `chipwise.bench` is the verb
-    if name.endswith(".gz"):
-        (tmp_path / name).write_bytes(gzip.compress(bytes(2**20 + 1)))
-    else:
-        (tmp_path / name).symlink_to("/dev/zero")  # says that it holds 0 bytes
+    data = bytes(2**20 + 1)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     with pytest.raises(BrokenFile, match="at most 1 MiB"):
         read(tmp_path / name)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(BrokenFile, match="No such file"):
+    with pytest.raises(BrokenFile, match="no such file"):
         read(tmp_path / "absent.json")
-    with pytest.raises(BrokenFile, match="Is a directory"):
+    with pytest.raises(BrokenFile, match="a file, not a folder"):
         read(tmp_path)
 
 

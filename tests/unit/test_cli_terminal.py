@@ -152,8 +152,9 @@ def test_only_long_runs_are_called_long():
 def test_a_pipe_is_folded_to_the_width_that_is_asked_for_and_to_none_else():
     env = os.environ | {"COLUMNS": "80"}
     command = [sys.executable, "-m", "chipwise"]
-    wide, folded = (
-        subprocess.run([*command, *more, "chips"], env=env, capture_output=True, text=True, check=True).stdout
-        for more in ([], ["--width", "80"])
+    wide, folded, behind = (
+        subprocess.run([*command, *arguments], env=env, capture_output=True, text=True, check=True).stdout
+        for arguments in (["chips"], ["--width", "80", "chips"], ["chips", "--width", "80"])
     )
     assert max(map(len, wide.splitlines())) > 80 >= max(map(len, folded.splitlines()))
+    assert behind == folded

@@ -30,6 +30,15 @@ def _cache(home, layers, revision, main=False):
         (folder / "refs" / "main").write_text(revision)
 
 
+@pytest.mark.parametrize("revision", ["../../..", "a b", "a" * 900, "\x1b[2J"])
+def test_a_revision_that_is_no_name_is_refused(tmp_path, monkeypatch, revision):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    _cache(tmp_path, 2, "aaa", main=True)
+    (tmp_path / "hub" / "models--acme--Tiny-1B" / "refs" / "main").write_text(revision)
+    with pytest.raises(InputError, match="the name of a revision"):
+        read_workload("hf:acme/Tiny-1B", FLAGS)
+
+
 def test_a_config_comes_from_the_revision_of_main(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_HOME", str(tmp_path))

@@ -7,8 +7,8 @@ import pytest
 
 import chipwise as cw
 from chipwise.observe.formats import DOCUMENTS, FORMATS, GENERAL, KERNEL
-from chipwise.observe.log import read_lines
-from chipwise.observe.text import clean, lines_of
+from chipwise.observe.log import MAX_WORDS, read_lines
+from chipwise.observe.text import MAX_LINE_BYTES, clean, lines_of
 
 BAR = "Epoch 0: :   3%|▎         | 9000/301500 [1:42:42<55:37:46, "
 # name of the format, lines, what the last step has
@@ -274,6 +274,24 @@ def test_compressed_logs_and_standard_input_are_read(tmp_path):
             cw.read_log(wrong)
     with pytest.raises(cw.UnknownName, match="maxtext"):
         cw.read_log(path, format="maxtex")
+
+
+def test_a_document_in_one_line_is_read_whole_however_long_the_line(tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"output_throughput": 9.5, "mean_ttft_ms": 12.5, "itls": [0.0123] * 30_000, "p99": 1.0}))
+    assert path.stat().st_size > 3 * MAX_LINE_BYTES
+    assert cw.read_log(path).log.metrics == {"output_throughput": 9.5, "mean_ttft_ms": 12.5, "p99": 1.0}
+
+
+def test_words_are_looked_for_at_the_beginning_of_a_line_alone():
+    said = "completed step: 9, seconds: 1.341, loss: 0.125"
+    assert read(said + " " * MAX_WORDS).steps and not read(" " * MAX_WORDS + said).steps
+
+
+def test_long_runs_of_digits_are_no_number():
+    """Every place of a run was once tried as the beginning of one: minutes for a line."""
+    log = read("completed step: 1, seconds: " + "1" * MAX_LINE_BYTES + "\ncompleted step: 2, seconds: 1.5, loss: 3")
+    assert [step.step_seconds for step in log.steps][-1] == 1.5
 
 
 def test_what_happened_is_held_against_the_prediction():

@@ -278,7 +278,7 @@ def test_a_file_that_is_no_bill_is_one_line(content, name, said, tmp_path):
         read_focus([tmp_path / name])
     with pytest.raises(InputError, match="no such file"):
         read_focus([tmp_path / "nowhere.csv"])
-    with pytest.raises(InputError, match="readable file"):
+    with pytest.raises(InputError, match="a file, not a folder"):
         read_focus([tmp_path])
 
 

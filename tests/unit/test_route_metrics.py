@@ -178,7 +178,7 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path, monkeypatch):
     assert read_token(tmp_path / "token") == f"{TOKEN}2"
     for bad in ("", "two words", "\x01"):
         (tmp_path / "token").write_text(bad)
-        with pytest.raises(InputError, match="one word"):
+        with pytest.raises(InputError, match=r"one word|isn't empty"):
             read_token(tmp_path / "token")
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         read_token(tmp_path / "none")

@@ -1,6 +1,7 @@
 """``python -m chipwise.calibrate DATE``: refit on the published rows and write the package's calibration.
 
-``python -m chipwise.calibrate widths DATE`` learns the intervals of serving again and fits nothing.
+``python -m chipwise.calibrate widths DATE`` learns the intervals of serving again and fits nothing; ``first DATE`` fits
+what servers add to first tokens under open loads, and nothing else.
 """
 
 from __future__ import annotations
@@ -9,27 +10,31 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from chipwise.calibrate import edge, serving_run, serving_widths, training_run
+from chipwise.calibrate import edge, first_tokens, serving_run, serving_widths, training_run
 from chipwise.calibrate.tpu_rows import FILE
 from chipwise.calibrate.tpu_sweep import complete
 from chipwise.catalog.calibration import read_calibration
 from chipwise.errors import ChipwiseError
 
-WIDTHS = "widths"
+WIDTHS, FIRST = "widths", "first"
 SOURCE = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: list[str]) -> int:
     """Calibrate in a checkout; the rows are under ``validation``, the compilers' sweep beside the calibration."""
-    widths_alone = arguments[:1] == [WIDTHS]
-    day = next(iter(arguments[widths_alone:]), date.today().isoformat())
+    part = arguments[0] if arguments[:1] in ([WIDTHS], [FIRST]) else ""
+    day = next(iter(arguments[bool(part) :]), date.today().isoformat())
     folder = SOURCE / "catalog" / "data" / "calibration"
     root = SOURCE.parents[1] / "validation"
     try:
-        paths = [] if widths_alone else _fit(root, folder, day)
-        rows, others = serving_run.read(root), serving_widths.read(root)
-        calibration = read_calibration(folder, bench=False)
-        paths += serving_widths.write(serving_widths.calibrate_widths(rows, others, calibration, day), folder)
+        paths = [] if part else _fit(root, folder, day)
+        if part != FIRST:
+            rows, others = serving_run.read(root), serving_widths.read(root)
+            calibration = read_calibration(folder, bench=False)
+            paths += serving_widths.write(serving_widths.calibrate_widths(rows, others, calibration, day), folder)
+        calibration = read_calibration(folder, bench=False, refits=True)
+        content = first_tokens.calibrate_first_tokens(first_tokens.read(root), calibration, day)
+        paths += first_tokens.write(content, calibration.serving.date, folder)
     except ChipwiseError as error:
         print(f"chipwise: {error}", file=sys.stderr)
         return 2

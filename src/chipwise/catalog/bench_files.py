@@ -10,6 +10,7 @@ from typing import Any
 
 from chipwise.errors import BrokenFile, InputError
 from chipwise.io.atomic import atomic_write
+from chipwise.io.files import MAX_BYTES, read_text
 from chipwise.io.paths import data_folder
 
 SCHEMA = "chipwise.bench-calibration/1"
@@ -28,8 +29,8 @@ def user_folder() -> Path:
 def read(path: Path) -> Mapping[str, Any]:
     """One file, refused with the reason where it is none of ours."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        raw = json.loads(read_text(path, MAX_BYTES, "calibration"))
+    except (ValueError, RecursionError) as error:
         accepted = f"a JSON file written by `chipwise calibrate bench` ({error})"
         raise BrokenFile("calibration", str(path), accepted) from None
     schema = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__

@@ -6,7 +6,6 @@ published serving rows, read when first used) and `bench` (chips measured by `ch
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -21,8 +20,10 @@ from numpy.typing import NDArray
 
 from chipwise.catalog import bench_files
 from chipwise.errors import BrokenFile
+from chipwise.io.regular_file import read_bytes
 
 SCHEMA = 1
+MAX_PART_BYTES = 64 * 2**20  # of a file, unpacked: the largest has 10 MB (2026-11-19)
 TRAINING = ".json"
 DATED = re.compile(r"\d{4}-\d\d-\d\d\.json")
 COMPILED = ".compiled.json"  # kept apart: fitting it takes the vendors' compilers
@@ -31,6 +32,7 @@ TRAINING_REFITS = ".refits.json"  # refits are kept apart: only validation reads
 SERVING_REFITS = ".serving.refits.json.gz"
 SERVING_WIDTHS = ".serving.widths.json"  # apart: they are learned again without a fit
 SERVING_ERRORS = ".serving.errors.json.gz"  # from which, and what they are without a source or a model
+FIRST_TOKENS = ".serving.first.json"  # apart: first tokens of open loads, learned after everything else
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,13 @@ class ServingCalibration:
     widths: Mapping[str, Any] = field(default_factory=dict)  # places that were seen, and intervals by distance
     widths_without: Mapping[str, Any] = field(default_factory=dict)  # source or model -> the widths without it
     errors: Mapping[str, Any] = field(default_factory=dict)  # by which widths were learned, as columns
+    first_tokens: Mapping[str, Any] = field(default_factory=dict)  # of open loads: effects, bounds, places, refits
 
     def leaving_out(self, name: str) -> ServingCalibration:
         """Everything refitted without a source or model; this where nothing was learned from it."""
+        first = self.first_tokens.get("without", {}).get(name)
+        if first is not None:
+            return replace(self, first_tokens=first).leaving_out(name)
         other, widths = self.without.get(name), self.widths_without.get(name, self.widths)
         if other is None:
             return self if widths is self.widths else replace(self, widths=widths)
@@ -235,6 +241,7 @@ def read_serving(folder: Path, refits: bool = False) -> ServingCalibration:
     stem = newest.removesuffix(SERVING)
     widths = _read(folder / (stem + SERVING_WIDTHS)) if (folder / (stem + SERVING_WIDTHS)).is_file() else {}
     errors = _read(folder / (stem + SERVING_ERRORS)) if refits and widths else {}
+    first = _read(folder / (stem + FIRST_TOKENS)) if (folder / (stem + FIRST_TOKENS)).is_file() else {}
     return ServingCalibration(
         date=raw["date"],
         rows=raw["rows"],
@@ -245,15 +252,15 @@ def read_serving(folder: Path, refits: bool = False) -> ServingCalibration:
         widths=widths,
         widths_without=errors.get("without", {}),
         errors=errors.get("errors", {}),
+        first_tokens=first,
     )
 
 
 def _read(path: Path, schema: bool = True) -> Any:
     """One of the files; `schema`: it has to say that it is of ours."""
     try:
-        data = path.read_bytes()
-        raw = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
-    except (OSError, ValueError, EOFError) as error:
+        raw = json.loads(read_bytes(path, MAX_PART_BYTES, "calibration", packed=path.suffix == ".gz"))
+    except (ValueError, RecursionError) as error:
         raise BrokenFile("calibration", path.name, f"a JSON file written by calibrate ({error})") from None
     stated = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
     if not isinstance(raw, dict) or (schema and stated != SCHEMA):

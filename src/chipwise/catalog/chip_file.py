@@ -200,6 +200,8 @@ def _table(path: Path) -> Mapping[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BrokenFile("file", str(path), f"TOML ({error})") from None
+    except RecursionError:
+        raise BrokenFile("file", str(path), "a few levels of nesting") from None
 
 
 def _text(table: Mapping[str, Any], key: str, accepted: str, pattern: re.Pattern[str] | None = None) -> str:

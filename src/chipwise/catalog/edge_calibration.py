@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from chipwise.catalog.calibration import SCHEMA, packaged_folder
+from chipwise.catalog.calibration import MAX_PART_BYTES, SCHEMA, packaged_folder
 from chipwise.errors import BrokenFile
+from chipwise.io.regular_file import read_bytes
 
 EDGE = ".edge.json.gz"
 EDGE_REFITS = ".edge.refits.json.gz"
@@ -89,8 +89,8 @@ def read_edge(folder: Path, refits: bool = False) -> EdgeCalibration:
 
 def _read(path: Path) -> Any:
     try:
-        raw = json.loads(gzip.decompress(path.read_bytes()))
-    except (OSError, ValueError, EOFError) as error:
+        raw = json.loads(read_bytes(path, MAX_PART_BYTES, "calibration", packed=True))
+    except (ValueError, RecursionError) as error:
         raise BrokenFile("calibration", path.name, f"a JSON file written by calibrate ({error})") from None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         raise BrokenFile("calibration", path.name, f"schema {SCHEMA}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chipwise.errors import BrokenFile
+from chipwise.io.files import read_text
 
 FOLDER = "CHIPWISE_CATALOG"  # the variable that names another folder
 
@@ -62,10 +63,10 @@ def text(name: str) -> str:
     """A data file as it is written."""
     path = folder() / name
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(path, field=FOLDER)
+    except BrokenFile as error:
         if os.environ.get(FOLDER):
-            raise BrokenFile(FOLDER, str(path), f"a folder with every file of the catalog ({error})") from None
+            raise BrokenFile(FOLDER, str(path), f"a folder with every file of the catalog ({error.accepted})") from None
         raise BrokenFile("catalog", name, "a data file inside the installed package") from error
 
 
@@ -73,7 +74,10 @@ def rows(name: str) -> Iterator[dict[str, str]]:
     """The lines of a CSV file among the data."""
     import csv
 
-    return csv.DictReader(text(name).splitlines())
+    try:
+        yield from csv.DictReader(text(name).splitlines())
+    except csv.Error as error:
+        raise BrokenFile("catalog", str(folder() / name), f"CSV ({error})") from None
 
 
 def tables(name: str, key: str) -> list[dict[str, Any]]:
@@ -82,6 +86,6 @@ def tables(name: str, key: str) -> list[dict[str, Any]]:
 
     try:
         entries: list[dict[str, Any]] = tomllib.loads(text(name)).get(key, [])
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BrokenFile("catalog", str(folder() / name), f"TOML ({error})") from None
     return entries

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from chipwise.cli.verbs import Verbs
+from chipwise.cli.width import Width
 from chipwise.errors import ChipwiseError
 from chipwise.present.output import PipeClosed
 from chipwise.present.safe import safe
@@ -48,15 +49,11 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    width: Annotated[
-        int | None,
-        typer.Option(
-            "--width", metavar="N", min=40, help="Fold tables to N columns, in pipes and files too.", show_default=False
-        ),
-    ] = None,
+    width: Width = None,
 ) -> None:
     """Which accelerator, how many, split how, at what price: GPUs and TPUs, with error bars."""
-    WIDTH.set(width or 0)
+    if width is None:
+        WIDTH.set(0)
 
 
 @cache

@@ -157,6 +157,28 @@ def ahead_of(pick: Row, rows: Sequence[R], objective: str) -> list[R]:
     return [row for row in rows if row is not pick and (by := row.by(objective)) and best and by.value < best.value]
 
 
+def judged_in_words(pick: R, second: R, objective: str, show: Callable[[float], str]) -> str:
+    """By which numbers the two are held against each other, where those are not their values; "" where they are."""
+    alone = [row for row in (pick, second) if (by := row.by(objective)) and by.evidence == "bounded"]
+    mine, other = score(pick, objective), score(second, objective)
+    if not alone or mine is None or other is None:
+        return ""
+    names = " and ".join(str(row.accelerators) for row in alone)
+    verb, ends = ("is", "end of its interval") if len(alone) == 1 else ("are", "ends of their intervals")
+    return (
+        f"; nothing published backs it, so {names} {verb} picked by the high {ends}, {show(mine)} against {show(other)}"
+    )
+
+
+def lead(pick: Row, second: Row, objective: str) -> float:
+    """The share by which the pick is ahead: of the values, or of what is decided by where that is less."""
+    mine, other = pick.by(objective), second.by(objective)
+    best, next_best = score(pick, objective), score(second, objective)
+    if mine is None or other is None or best is None or next_best is None:
+        return 0.0
+    return 1 - max(mine.value / other.value, best / next_best if best < inf else 1.0)
+
+
 def nearer_in_words(rows: Sequence[R], pick: R, second: R, shown: Callable[[R], str], objective: str) -> str:
     """The best row between pick and runner-up by its value: a bounded one, which is judged by its high end."""
     mine, other = pick.by(objective), second.by(objective)

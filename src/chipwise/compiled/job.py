@@ -12,6 +12,7 @@ from chipwise.compiled.targets import Target
 from chipwise.errors import MissingCompiler
 
 Option = str | bool | int
+MAX_PROGRAM_BYTES = 2**30  # of a file with a module and its constants; weights are arguments of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,38 +7,25 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-from chipwise.errors import BrokenFile, NoSuchFile
+from chipwise.errors import BrokenFile
+from chipwise.io.regular_file import read_bytes
 
 MAX_BYTES = 10_000_000
 MAX_YAML_BYTES = 1_000_000  # a workload file has a few hundred; parsing takes a second per megabyte
 MAX_NODES = 10_000  # a workload file has dozens; this keeps parsing of junk short
 
 
-def read_text(path: Path, limit: int = MAX_BYTES) -> str:
-    """The text of a file, read no further than the limit."""
-    name = str(path)
-    try:
-        if path.is_dir():
-            raise BrokenFile("file", name, "a file, not a folder")
-        if path.is_file() and path.stat().st_size > limit:
-            raise BrokenFile("file", name, f"at most {limit // 1_000_000} MB")
-        with path.open("rb") as f:
-            data = f.read(limit + 1)
-    except FileNotFoundError:
-        raise NoSuchFile("file", name) from None
-    except (OSError, ValueError) as e:  # ValueError: a NUL inside the path
-        reason = getattr(e, "strerror", None) or str(e)
-        raise BrokenFile("file", name, f"a readable file ({reason})") from None
-    if len(data) > limit:
-        raise BrokenFile("file", name, f"at most {limit // 1_000_000} MB")
+def read_text(path: Path, limit: int = MAX_BYTES, field: str = "file") -> str:
+    """The text of a regular file, read no further than the limit."""
+    name, data = str(path), read_bytes(path, limit, field)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise BrokenFile("file", name, f"UTF-8 text (byte {e.start} is not)") from None
+        raise BrokenFile(field, name, f"UTF-8 text (byte {e.start} is not)") from None
     if "\0" in text:
-        raise BrokenFile("file", name, "text (it holds NUL bytes)")
+        raise BrokenFile(field, name, "text (it holds NUL bytes)")
     if not text.strip():
-        raise BrokenFile("file", name, "a file that isn't empty")
+        raise BrokenFile(field, name, "a file that isn't empty")
     return text
 
 

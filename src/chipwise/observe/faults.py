@@ -14,8 +14,8 @@ from importlib.resources import files
 
 from chipwise.observe.records import CAUSES, Fault, FaultClass
 
-_XID = re.compile(r"NVRM: Xid \((PCI:[0-9A-Fa-f:.]+)[^)]*\): (\d+)(?:,|\b)(.*)")
-_OFF_BUS = re.compile(r"(?:GPU (?:at )?(?:PCI:)?(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F:.]+)?.*)?\bfallen off the bus")
+_XID = re.compile(r"NVRM: Xid \((PCI:[0-9A-Fa-f:.]++)[^)]*+\): (\d+)(?:,|\b)(.*)")
+_OFF_BUS = re.compile(r"\bfallen off the bus")
 _DEVICE = re.compile(r"\b(?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?)")
 _KERNEL_WORDS = ("kernel: ", "NVRM", "] ")
 _KERNEL = re.compile(r"^\[ *\d+\.\d+\] |\bkernel: |\bNVRM: ")  # journal, driver, dmesg

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from statistics import median
 
 from chipwise.errors import UnknownName
 from chipwise.observe.faults import FaultReader
 from chipwise.observe.formats import DOCUMENTS, FORMATS, GENERAL, KERNEL, Reader
 from chipwise.observe.formats.documents import ExpositionReader, document
+from chipwise.observe.formats.mllog import MlperfReader
 from chipwise.observe.numbers import number
 from chipwise.observe.records import Fault, ServingWindow, Step
+from chipwise.observe.text import MAX_DOCUMENT_BYTES
 
-MAX_DOCUMENT_LINES = 200_000  # of a file that may be one JSON document
+MAX_WORDS = 16_384  # characters of a line in which words are looked for; some patterns take time by its square
 LAG_STEPS = 64  # how far one rank's lines may lie behind another's
 UNNAMED_LAG_STEPS = 3  # the same where lines do not name their rank: further back the run has begun again
 WARM_UP = 3  # steps after a start that compile, or are told before they have run
 FEWEST_SETTLED = 3  # steps behind the warm-up from which a run has settled
-_STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.*?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
+_STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.{0,200}?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
 _NOT_VALUES = ("rank",)
 
 
@@ -61,24 +63,25 @@ def read_lines(lines: Iterable[str], format: str | None = None) -> Log:
     stream = iter(lines)
     first = next((line for line in stream if line.strip()), "")
     if format in DOCUMENTS or (format is None and first.lstrip().startswith("{")):
-        head = [first, *islice(stream, MAX_DOCUMENT_LINES)]
-        made = document("\n".join(head))
+        head, whole = _head(first, stream)
+        made = document("\n".join(head)) if whole else None
         if made is not None:
             return _log(made[0], len(head), made[1].steps, [], made[1].metrics, [], 0)
-        stream = iter([*head[1:], *stream])
+        stream = chain(head[1:], stream)
     return _read(first, stream, format)
 
 
 def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     readers: list[Reader] = [make() for name, make in FORMATS.items() if format in (None, name)]
     faults, timings, count = FaultReader(), _StepTimes(), 0
-    for line in _chained(first, rest):
+    for line in chain([first], rest):
         count += 1
-        progress = False
+        progress, words = False, line[:MAX_WORDS]
         for reader in readers:  # the general one is the last, and takes what no other has
-            progress = ((not progress or reader.name != GENERAL) and reader.read(line)) or progress
-        timings.read(line)
-        faults.read(line, count, progress)
+            text = line if isinstance(reader, MlperfReader) else words
+            progress = ((not progress or reader.name != GENERAL) and reader.read(text)) or progress
+        timings.read(words)
+        faults.read(words, count, progress)
     for reader in readers:
         if isinstance(reader, ExpositionReader):
             reader.end()
@@ -90,9 +93,15 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     return _log(chosen.name, count, found.steps, found.serving, found.metrics, faults.faults(), found.unread)
 
 
-def _chained(first: str, rest: Iterable[str]) -> Iterable[str]:
-    yield first
-    yield from rest
+def _head(first: str, rest: Iterator[str]) -> tuple[list[str], bool]:
+    """The lines of what may be one document, and whether they are all."""
+    lines, size = [first], len(first)
+    for line in rest:
+        lines.append(line)
+        size += len(line)
+        if size > MAX_DOCUMENT_BYTES:
+            return lines, False
+    return lines, True
 
 
 def _log(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
+# atomic, and begun at no other digit: else a run of digits is gone through again from each of them
+NUMBER = r"(?>[-+]?(?:(?<!\d)\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<!\d)\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?)"
 _SCALED = re.compile(rf"({NUMBER})\s?([kKMGBT])?")
 _SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 

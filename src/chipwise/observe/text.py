@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
-from chipwise.errors import BrokenFile, NoSuchFile
+from chipwise.errors import BrokenFile
+from chipwise.io.regular_file import opened
 
 MAX_LINE_BYTES = 65_536  # the longest line of a log that is read; what is longer holds data, not words
+MAX_DOCUMENT_BYTES = 10_000_000  # of what may be one JSON document: as of every JSON file (io/files.py)
 STDIN = "-"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]")
 _BARE_COLORS = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3})*)?m")  # where a file has lost the escape characters
-_CUT = re.compile(r"[\d,]*(?:\.|[eE][-+]?)$")  # a number that ends with the file
+_CUT = re.compile(r"(?<![\d,])[\d,]*+(?:\.|[eE][-+]?)$")  # a number that ends with the file
 
 
 def lines_of(source: str) -> Iterator[str]:
     """The lines of a file (gzip as well) or of standard input, read piece by piece."""
     with _opened(source) as stream:
         try:
-            yield from clean(iter(lambda: stream.readline(MAX_LINE_BYTES), b""))
+            yield from clean(_pieces(stream))
         except (OSError, EOFError) as error:
             raise BrokenFile("log", source, f"a readable file ({error})") from None
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines, longer ones in pieces; but for a first line that may be a document."""
+    begun = False
+    while piece := stream.readline(MAX_LINE_BYTES):
+        if not begun and piece.strip():
+            begun = True
+            if piece.lstrip().startswith(b"{") and not piece.endswith(b"\n"):
+                piece += stream.readline(MAX_DOCUMENT_BYTES)
+        yield piece
 
 
 def clean(raw: Iterable[bytes]) -> Iterator[str]:
@@ -46,21 +58,10 @@ def clean(raw: Iterable[bytes]) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[IO[bytes]]:
+def _opened(source: str) -> Iterator[BinaryIO]:
     if source == STDIN:
         yield sys.stdin.buffer
         return
     path = Path(source)
-    try:
-        if path.is_dir():
-            raise BrokenFile("log", source, "a file, not a folder")
-        with path.open("rb") as stream:
-            if path.suffix == ".gz":
-                with gzip.open(stream) as inner:
-                    yield inner  # type: ignore[misc]  # gzip's files are not IO[bytes] to mypy
-            else:
-                yield stream
-    except FileNotFoundError:
-        raise NoSuchFile("log", source) from None
-    except OSError as error:
-        raise BrokenFile("log", source, f"a readable file ({error.strerror or error})") from None
+    with opened(path, "log", packed=path.suffix == ".gz") as stream:
+        yield stream

@@ -13,6 +13,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.predict.site import architecture
 from chipwise.workload.model import Model, Workload
 
+LogInterval = tuple[float, float]  # of log(observed / predicted)
 FEWEST = 15  # published steps on a chip, or in a group, from which its own errors set the interval
 
 
@@ -101,32 +102,32 @@ def group_of(chip: Chip, model: Model) -> str:
 
 
 def step_estimate(
-    seconds: float, bound: float, chip: Chip, workload: Workload, stack: Stack | None, calibration: Calibration
+    seconds: float,
+    bound: float,
+    chip: Chip,
+    workload: Workload,
+    stack: Stack | None,
+    calibration: Calibration,
+    beside: Sequence[LogInterval] = (),
 ) -> Estimate:
-    """A step time with the interval that residuals on published results of its kind gave."""
+    """A step time with the interval that residuals on published results of its kind gave.
+
+    What nobody measured is no surer than anything that was: a bounded interval holds those of all groups, and those
+    `beside`, which measured steps of its kind on the chip would have.
+    """
     table, model, arch = calibration.training.intervals, workload.model, architecture(chip)
-    low, high = table["unknown"]
-    if chip.like and table.get("chips", {}).get(chip.id, 0) < FEWEST:
-        groups = table.get("groups", {}).values()  # what nobody measured is no surer than anything that was measured
-        low, high = min(low, *(g[0] for g in groups)), max(high, *(g[1] for g in groups))
-        return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "bounded", described_alone(chip.like))
-    if arch not in table.get("architectures", ()):
-        return Estimate(
-            seconds,
-            _low(seconds, low, bound),
-            seconds * exp(high),
-            "bounded",
-            f"few or no published training steps on {arch} chips to learn from",
-        )
-    if model.family not in table.get("models", ()):
-        return Estimate(
-            seconds,
-            _low(seconds, low, bound),
-            seconds * exp(high),
-            "bounded",
-            f"no published {model.family} step to learn from",
-        )
+    unknown, groups = tuple(table["unknown"]), table.get("groups", {})
     group, seen = group_of(chip, model), table.get("chips", {}).get(chip.id, 0)
+    everywhere = _hull(unknown, *groups.values(), *beside)
+    if chip.like and seen < FEWEST:
+        return _within(seconds, bound, everywhere, "bounded", described_alone(chip.like))
+    if arch not in table.get("architectures", ()):
+        why = f"few or no published training steps on {arch} chips to learn from"
+        return _within(seconds, bound, everywhere, "bounded", why)
+    if model.family not in table.get("models", ()):
+        why = f"no published {model.family} step to learn from"
+        return _within(seconds, bound, everywhere, "bounded", why)
+    own = groups.get(group, unknown)
     if stack is None or stack.id not in table.get("stacks", ()):
         why = "a stack no published row used"
     elif f"{arch}/{workload.train.precision}" not in table.get("precisions", ()):
@@ -134,14 +135,20 @@ def step_estimate(
     elif seen < FEWEST:
         why = f"only {seen} published steps on this chip"
     else:
-        low, high = table["groups"].get(group, table["unknown"])
         why = f"errors on published {group} rows, {seen} steps on this chip"
-    return Estimate(seconds, _low(seconds, low, bound), seconds * exp(high), "modelled", why)
+        return _within(seconds, bound, own, "modelled", why)
+    return _within(seconds, bound, _hull(unknown, own), "modelled", why)
 
 
-def _low(seconds: float, low: float, bound: float) -> float:
-    """The low end, never under what no schedule can beat."""
-    return min(seconds, max(seconds * exp(low), bound))
+def _hull(*intervals: LogInterval) -> LogInterval:
+    """The narrowest interval that holds all."""
+    return min(low for low, _ in intervals), max(high for _, high in intervals)
+
+
+def _within(seconds: float, bound: float, ends: LogInterval, evidence: str, why: str) -> Estimate:
+    """An estimate with the logarithms of its ends, the lower never under what no schedule can beat."""
+    low, high = ends
+    return Estimate(seconds, min(seconds, max(seconds * exp(low), bound)), seconds * exp(high), evidence, why)
 
 
 def quantile_pair(errors: Sequence[float], level: float = 0.90) -> tuple[float, float]:

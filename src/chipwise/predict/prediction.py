@@ -10,6 +10,7 @@ from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.learn.bench_match import BenchMatch, bench_at
+from chipwise.predict.learn.image_intervals import image_intervals
 from chipwise.predict.learn.launch_cost import LaunchCost
 from chipwise.predict.model.energy import watts
 from chipwise.predict.model.layouts import Layout, Layouts
@@ -105,7 +106,8 @@ def predict(
     math_s = work.math_seconds(acc.count)
     bound = max(math_s, hidden + sum(parts[name] for name in COLLECTIVES))
     total = max(total, bound)  # rounding alone: a correction that breaks the bound was refused
-    step = step_estimate(total, bound, acc.chip, workload, stack, calibration)
+    beside = image_intervals(calibration.bench, workload.train, acc.chip, stack)
+    step = step_estimate(total, bound, acc.chip, workload, stack, calibration, beside)
     if match is not None:
         step = measured_estimate(step, match, acc.count).at_least(bound)
     if correction.refused:

@@ -7,18 +7,16 @@ Only usage counts: taxes, credits, purchases and idle commitments are left out, 
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO
 
 from chipwise.catalog import load
-from chipwise.errors import NOTHING, BrokenFile, InputError, NoSuchFile
+from chipwise.errors import NOTHING, BrokenFile, InputError
 from chipwise.io.csv_lines import Line, check_columns, lines_of
+from chipwise.io.regular_file import text_lines
 from chipwise.prices.billed import Billed, hours_of, what_for
 from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
 from chipwise.prices.custom_prices import PRICES, YEARS, CustomPriceRow
@@ -92,26 +90,11 @@ def read_focus(
 
 def _lines(path: Path) -> Iterator[Line]:
     """The lines of a file of any size, read one after another."""
-    try:
-        with _opened(path) as text:
-            header, lines = lines_of(path.name, text)
-            check_columns(path.name, header, NEEDED)
-            if not any(name in header for name in PROVIDERS):
-                raise BrokenFile(f"{path.name} line 1", ",".join(header), f"the column {PROVIDERS[0]}")
-            yield from lines
-    except FileNotFoundError:
-        raise NoSuchFile("file", str(path)) from None
-    except UnicodeDecodeError as error:
-        raise BrokenFile("file", str(path), f"UTF-8 text (byte {error.start} is not)") from None
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # not gzip, damaged, a folder, a NUL
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BrokenFile("file", str(path), f"a readable file ({reason})") from None
-
-
-def _opened(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+    header, lines = lines_of(path.name, text_lines(path, packed=path.suffix == ".gz"))
+    check_columns(path.name, header, NEEDED)
+    if not any(name in header for name in PROVIDERS):
+        raise BrokenFile(f"{path.name} line 1", ",".join(header), f"the column {PROVIDERS[0]}")
+    yield from lines
 
 
 def _take(line: Line, bill: Bill, rates: Rates) -> None:

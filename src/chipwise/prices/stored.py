@@ -44,13 +44,13 @@ def previous_file() -> Path:
 def read_stored() -> tuple[Offer, ...]:
     """The offers of the updated list whose chips are known; none where there is no such list."""
     path = stored_file()
-    if not path.is_file():
+    if not path.exists():
         return ()
     rows = csv.DictReader(read_text(path, MAX_BYTES).splitlines())
     try:
         cells = ({name: csv_text(cell) for name, cell in row.items()} for row in rows)
         return tuple(offer_from_row(row) for row in cells if row["chip"] in load().chips)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, csv.Error) as error:
         raise BrokenFile(
             "file", str(path), f"a list that `chipwise prices update` wrote ({error}); update again, or delete it"
         ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import exp
 
 from chipwise.catalog import Chip, Stack
@@ -13,6 +13,8 @@ from chipwise.workload.model import Model
 
 RELEASE = 2026.0  # software releases are counted from here, in years
 OLDEST = 0.5  # years around it within which releases were compared
+OPEN_LOAD = "open"  # requests come by themselves, whatever was answered
+FIRST_TOKEN = ("request_s", "stream")  # what closed loops and open loads do not have in common
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +82,26 @@ def coefficients(effects: Mapping[str, Mapping[str, float]], names: Mapping[str,
         table = effects.get(key, {})
         out[key] = getattr(prior, key) * exp(sum(w * table.get(label, 0.0) for label, w in names.items()))
     return Coefficients(**out)
+
+
+def server_alone(of: Coefficients, effects: Mapping[str, Mapping[str, float]], stack: Stack | None) -> Coefficients:
+    """The coefficients with what a server alone adds to a first token, as open loads show it.
+
+    Users in a closed loop start together and send again when they are answered, and their benchmark reads all streams
+    in one process. What that adds to a first token, several iterations, is in the coefficients of closed loops; nobody
+    who uses a service meets it.
+
+    >>> server_alone(Coefficients(stream=4.0), {}, None).stream
+    1.0
+    """
+    prior = Coefficients()
+    values = {
+        name: getattr(prior, name) * exp(sum(effects.get(name, {}).get(label, 0.0) for label in labels_of(stack)))
+        for name in FIRST_TOKEN
+    }
+    return replace(of, **values)
+
+
+def labels_of(stack: Stack | None) -> tuple[str, str]:
+    """The labels whose effects on a first token of an open load add up: all stacks, and this one."""
+    return "base", f"stack:{stack.id if stack else 'unknown'}"

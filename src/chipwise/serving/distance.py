@@ -23,7 +23,7 @@ class Place:
     design: str
     chip: str
     stack: str
-    load: str  # "batch", "closed" or "offline"
+    load: str  # "batch", "closed", "offline" or "open"
     like: str = ""  # of a chip of one's own: the known chip that it is like
 
     def __str__(self) -> str:
@@ -78,6 +78,10 @@ class Seen:
             for part in _parts(place):
                 out[part] += count
         return out
+
+    def of_stack(self, stack: str) -> int:
+        """Figures of a stack."""
+        return sum(count for place, count in self.counts.items() if place.stack == stack)
 
     def distance(self, place: Place) -> Distance:
         """Of a place from the nearest that were seen."""

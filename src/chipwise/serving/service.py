@@ -16,14 +16,16 @@ from chipwise.predict.estimate import Estimate
 from chipwise.predict.model.fabric import send_seconds
 from chipwise.predict.site import slice_for, wires
 from chipwise.present.numbers import plural
+from chipwise.serving.coefficients import OPEN_LOAD
 from chipwise.serving.distance import place_of
 from chipwise.serving.estimates import Correction, correction
+from chipwise.serving.first_tokens import open_correction
 from chipwise.serving.formats import formats
 from chipwise.serving.limits import DEFAULT_ROUTER
 from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
 from chipwise.serving.measures import Measures, SloCheck, Spread, measure
 from chipwise.serving.memory import cache_bytes
-from chipwise.serving.requests import Requests
+from chipwise.serving.requests import OPEN, Requests
 from chipwise.serving.residuals import point
 from chipwise.serving.setup import Replica, set_up
 from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
@@ -58,6 +60,7 @@ class Service:
     corrections: Mapping[str, Correction]
     prefill: Replica | None = None  # replicas of their own for prompts
     prefill_replicas: int = 0
+    at_once: float = USUAL  # sequences that a replica has at once
 
     def __repr__(self) -> str:
         return f"<Service {self.replicas} replicas of {self.target.workload.model.name!r} on {self.replica.chip.id}>"
@@ -106,7 +109,7 @@ class Service:
         r, serve = self.replica, self.target.workload.serve
         if not r.model.writes:
             return PASS_S
-        step = decode_terms(r, USUAL, serve.input.mean + serve.output.mean / 2)
+        step = decode_terms(r, self.at_once, serve.input.mean + serve.output.mean / 2)
         shown = r.coefficients.request_s + r.coefficients.stream * seconds(r.coefficients, step)
         if r.split.pp > 1:  # iterations keep all stages busy at once, but a prompt passes one after the other
             shown += (r.split.pp - 1) * seconds(r.coefficients, prompt_terms(r, 1.0, serve.input.mean, None))
@@ -167,7 +170,8 @@ def replica_with_corrections(
     """One replica with what published rows near it say; a `Refusal` where it can't be."""
     serve = target.workload.serve
     longest = serve.input.most + serve.output.most
-    offline = serve.arrival.kind == "offline"
+    kind = serve.arrival.kind
+    offline = kind == "offline"
     spec = ReplicaSpec(
         target.workload.model,
         target.chip,
@@ -175,7 +179,7 @@ def replica_with_corrections(
         serve.precision,
         serve.kv_precision,
         target.stack,
-        load="offline" if offline else "online",
+        load="offline" if offline else OPEN_LOAD if kind in OPEN else "online",
         longest=longest,
         typical=serve.input.mean + serve.output.mean / 2,
     )
@@ -213,10 +217,14 @@ def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, 
     language = model.family == "decoder"
     metrics = {"tpot": "throughput", "ttft": "throughput"} if offline else {"tpot": "tpot", "ttft": "ttft"}
     place = place_of(target.chip, target.stack, near.kind)
-    return {
-        name: correction(target.calibration.serving, metric, "scheduled", place, target.chip.family, here, language)
+    learned = target.calibration.serving
+    out = {
+        name: correction(learned, metric, "scheduled", place, target.chip.family, here, language)
         for name, metric in metrics.items()
     }
+    if language and serve.arrival.kind in OPEN:
+        out["ttft"] = open_correction(learned, place, out["tpot"], out["ttft"])
+    return out
 
 
 def service(
@@ -286,10 +294,12 @@ def settled(of: Service, served: Served) -> Service:
     """The service with what published rows say at the number of sequences that a run had at once."""
     if served.offline:
         return of
-    found = corrections(of.target, of.replica.split, max(served.measures.in_system / of.replicas, 1.0))
-    found = _possible(of.replica, found, of.target.workload.serve.input.mean)
-    change = found["tpot"].factor / of.corrections["tpot"].factor
-    return replace(of.slower(change), corrections=found)
+    waiting = max(served.measures.in_system / of.replicas, 1.0)
+    near = corrections(of.target, of.replica.split, waiting)
+    near = _possible(of.replica, near, of.target.workload.serve.input.mean)
+    change = near["tpot"].factor / of.corrections["tpot"].factor
+    at_once = min(waiting, float(of.replica.config.most_sequences))
+    return replace(of.slower(change), corrections=near, at_once=at_once)
 
 
 def run(

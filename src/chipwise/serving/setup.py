@@ -13,7 +13,7 @@ from chipwise.catalog.serving_defaults import ServingDefaults
 from chipwise.errors import NoLayout, Refusal
 from chipwise.predict.model.energy import watts
 from chipwise.serving.bounds import StepBound, step_bound
-from chipwise.serving.coefficients import Coefficients, coefficients, labels
+from chipwise.serving.coefficients import OPEN_LOAD, Coefficients, coefficients, labels, server_alone
 from chipwise.serving.limits import LARGEST
 from chipwise.serving.memory import KvCacheBudget, MemoryShare, kv_cache_budget
 from chipwise.serving.spec import ReplicaSpec
@@ -215,5 +215,8 @@ def recalibrated(replica: Replica, calibration: ServingCalibration) -> Replica:
 
 
 def _coefficients(spec: ReplicaSpec, calibration: ServingCalibration) -> Coefficients:
-    named = labels(spec.chip, spec.stack, spec.model, spec.precision, spec.release, spec.load)
-    return coefficients(calibration.effects, named)
+    alone = spec.load == OPEN_LOAD
+    load = "online" if alone else spec.load
+    named = labels(spec.chip, spec.stack, spec.model, spec.precision, spec.release, load)
+    values = coefficients(calibration.effects, named)
+    return server_alone(values, calibration.first_tokens.get("effects", {}), spec.stack) if alone else values

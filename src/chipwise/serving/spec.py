@@ -21,6 +21,6 @@ class ReplicaSpec:
     kv_precision: str
     stack: Stack
     release: float | None = None  # of the stack, in years; None: today's
-    load: str = "online"  # "online", "offline" or "batch"
+    load: str = "online"  # "open", "online" (users in a closed loop), "offline" or "batch"
     longest: float = 0.0  # tokens of the longest request
     typical: float = inf  # tokens of context that sequences have on average

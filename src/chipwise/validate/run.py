@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.names import find_chip
-from chipwise.errors import NOTHING, Conflict, InputError, MissingInput, NoSuchFile
+from chipwise.errors import NOTHING, Conflict, InputError, MissingInput
 from chipwise.present.blocks import Block
 from chipwise.present.columns import padded
 from chipwise.present.data import flatten
@@ -79,9 +79,6 @@ def validate(
         raise InputError("evidence", evidence, " or ".join(EVIDENCE))
     if evidence == "modelled" and (recompile or compile_missing is not None):
         raise MissingInput([("evidence compiled",)], "recompile" if recompile else "compile_missing")
-    for path in rows:
-        if not path.is_file():
-            raise NoSuchFile("rows", str(path))
     measured = _measured(rows, on)
     if measured is not None:
         if ids or evidence != "modelled":

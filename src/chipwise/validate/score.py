@@ -13,12 +13,14 @@ from typing import Any
 
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.edge_calibration import load_edge_calibration
-from chipwise.errors import BrokenFile, ChipwiseError, InputError, NoSuchFile
-from chipwise.validate import bench_rows, edge_rows, kernel_rows, serving_rows, training_rows
+from chipwise.errors import BrokenFile, ChipwiseError, InputError
+from chipwise.io.files import read_text
+from chipwise.validate import bench_rows, edge_rows, kernel_rows, open_rows, serving_rows, training_rows
 from chipwise.validate.by_distance import left_out_whole
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
 from chipwise.validate.edge import EDGE, score_edge_row
 from chipwise.validate.kernels import predict_kernel_row
+from chipwise.validate.open_loop import OPEN, score_open_row
 from chipwise.validate.scored import Scored, sections, summary
 from chipwise.validate.serving import score_serving_row
 from chipwise.validate.tpu_kernels import split
@@ -26,7 +28,7 @@ from chipwise.validate.training import predict_row
 
 Progress = Callable[[int, int, str], None]
 Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and whether to compile all again
-LARGEST = 200_000_000  # bytes of a file of rows
+MAX_ROWS_BYTES = 200_000_000
 FLAT = "bench"  # rows of measurements, one point each
 SERVED = "inference"
 UNFITTED = "unfitted"  # inference rows with the protocol of their benchmark, which no effect was fitted to
@@ -36,23 +38,20 @@ def published() -> list[Path]:
     """The rows that come with chipwise."""
     packaged = Path(str(files("chipwise.validate"))) / "rows"
     here = packaged if packaged.is_dir() else Path(__file__).resolve().parents[3] / "validation" / "rows"
-    return [
-        here / name
-        for name in ("training.csv", "kernels.csv", "inference.csv", "serving.csv", "inference_unfitted.csv")
-    ]
+    names = ("training.csv", "kernels.csv", "inference.csv", "serving.csv", "inference_unfitted.csv", "open_loop.csv")
+    return [here / name for name in names]
 
 
 def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     """The kind of rows in a CSV file (its header tells) and the rows."""
+    reader = csv.DictReader(io.StringIO(read_text(path, MAX_ROWS_BYTES, "rows")))
     try:
-        if not path.is_file():
-            raise NoSuchFile("rows", str(path))
-        if path.stat().st_size > LARGEST:
-            raise BrokenFile("rows", str(path), f"a file of at most {LARGEST // 1_000_000} MB")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BrokenFile("rows", str(path), f"a readable UTF-8 CSV file ({error})") from None
-    reader = csv.DictReader(io.StringIO(text))
+        return _rows_of(reader, path)
+    except csv.Error as error:
+        raise BrokenFile("rows", f"{path} line {reader.line_num}", f"plain CSV ({error})") from None
+
+
+def _rows_of(reader: csv.DictReader[str], path: Path) -> tuple[str, list[dict[str, str]]]:
     header = set(reader.fieldnames or ())
     if not header:
         raise BrokenFile("rows", str(path), "a CSV file with a header; this one is empty")
@@ -61,6 +60,7 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
         ("kernel", kernel_rows.COLUMNS),
         (FLAT, bench_rows.COLUMNS),
         (EDGE, edge_rows.COLUMNS),
+        (OPEN, open_rows.COLUMNS),
         (UNFITTED, serving_rows.INFERENCE | serving_rows.PROTOCOL),
         (SERVED, serving_rows.INFERENCE),
         (SERVED, serving_rows.CLOSED),
@@ -72,7 +72,7 @@ def read_rows(path: Path) -> tuple[str, list[dict[str, str]]]:
     raise BrokenFile(
         "rows",
         str(path),
-        "the columns of training, inference, serving, edge, kernel or flat rows "
+        "the columns of training, inference, serving, open-load, edge, kernel or flat rows "
         "(kind, dtype, seconds); missing for training: " + ", ".join(missing),
     )
 
@@ -146,7 +146,10 @@ def score(
         if kind == EDGE and compiling is None and edge_rows.eligible(row):
             scored += score_edge_row(row, load_edge_calibration(refits=True))
             continue
-        one = score_row(kind, row, calibration, compiling) if kind not in (SERVED, UNFITTED, EDGE) else None
+        if kind == OPEN and compiling is None and open_rows.eligible(row):
+            scored += score_open_row(row, calibration)
+            continue
+        one = score_row(kind, row, calibration, compiling) if kind not in (SERVED, UNFITTED, EDGE, OPEN) else None
         if one is None:
             left["not a TPU training row" if reader_of(kind).eligible(row) else missing(kind, row)] += 1
         else:
@@ -156,6 +159,7 @@ def score(
     apart = compiling is None and any(s.kind == "training" for s in scored)  # rows not fitted to: beside all others
     unfitted = [s for s in scored if s.kind == UNFITTED and apart]
     served = [s for s in scored if s.kind == SERVED or (s.kind == UNFITTED and not apart)]
+    opened = [s for s in scored if s.kind == OPEN]
     edges = [s for s in scored if s.kind == EDGE and s.metric != "energy"]
     energy = [s for s in scored if s.kind == EDGE and s.metric == "energy"]
     kinds = {kind for kind, _ in work}
@@ -164,6 +168,8 @@ def score(
         if "training" in kinds
         else served
         if {SERVED, UNFITTED} & kinds
+        else opened
+        if OPEN in kinds
         else edges
         if EDGE in kinds
         else kernels
@@ -186,6 +192,8 @@ def score(
         }
     if served and main is not served:
         out["inference"] = sections(served)
+    if opened and main is not opened:
+        out["open_loop"] = sections(opened)
     if unfitted:
         out["unfitted"] = {**sections(unfitted), "rows": [s.as_dict() for s in unfitted]}
     if not paths and not ids and compiling is None and calibration.serving.errors:
@@ -203,9 +211,14 @@ def score(
 
 def reader_of(kind: str) -> Any:
     """The module that reads rows of a kind."""
-    return {"training": training_rows, SERVED: serving_rows, UNFITTED: serving_rows, EDGE: edge_rows}.get(
-        kind, kernel_rows
-    )
+    readers = {
+        "training": training_rows,
+        SERVED: serving_rows,
+        UNFITTED: serving_rows,
+        EDGE: edge_rows,
+        OPEN: open_rows,
+    }
+    return readers.get(kind, kernel_rows)
 
 
 def missing(kind: str, row: Mapping[str, str]) -> str:

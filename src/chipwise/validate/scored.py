@@ -29,7 +29,7 @@ class Scored:
     """One published figure against its prediction: seconds, or a rate of inference."""
 
     id: str
-    kind: str  # "training", "kernel", "inference", "unfitted" or "edge"
+    kind: str  # "training", "kernel", "inference", "unfitted", "open" or "edge"
     source: str
     chip: str
     family: str
@@ -38,8 +38,10 @@ class Scored:
     left_out: Estimate | None  # predicted with the row's source left out of the calibration
     refusal: str
     compiled: CompiledRow | None = None  # where the row was scored by its compiled schedule
-    metric: str = ""  # of inference: "throughput", "ttft" or "tpot"; of edge rows "latency", "throughput" or "energy"
-    mode: str = ""  # of inference: "fixed_batch" or "scheduled"; of edge rows the scenario
+    metric: str = (
+        ""  # of inference: "throughput", "ttft", "tpot" or "e2e"; of edge rows "latency", "throughput" or "energy"
+    )
+    mode: str = ""  # of inference: "fixed_batch", "scheduled" or "open"; of edge rows the scenario
     also: Mapping[str, Estimate] = field(default_factory=dict)  # of edge rows: with the whole device or model left out
 
     def as_dict(self) -> dict[str, Any]:

@@ -35,6 +35,11 @@ WHOLE = [
 UNFITTED = [
     "Figures of sources that no coefficient was fitted to, by intervals that have not seen the repository.",
 ]
+OPENED = [
+    "Runs of services to which requests came by themselves, each replayed: as many requests at the same rate, to a",
+    "replica set up alike. Scored by the refit that left their model out; their source left out, nothing is known of",
+    "first tokens under such loads.",
+]
 EDGE = [
     "Edge rows are scored by the refit that left their pair of model and device out, and by those that left their",
     "whole device, model or source out. Energy is that of the whole system at the wall, a sample.",
@@ -129,7 +134,20 @@ def published_blocks(scores: Mapping[str, Any]) -> list[Block]:
     edge = any(row["kind"] == "edge" for row in scores["rows"][:1])
     served = "by_metric" in scores and "inference" not in scores
     apart = all(row["kind"] == "unfitted" for row in scores["rows"]) and served
-    words = EDGE if edge else UNFITTED if apart else SERVED if served else COMPILED if compiled else TRAINED
+    opened = any(row["kind"] == "open" for row in scores["rows"]) and served and "open_loop" not in scores
+    words = (
+        OPENED
+        if opened
+        else EDGE
+        if edge
+        else UNFITTED
+        if apart
+        else SERVED
+        if served
+        else COMPILED
+        if compiled
+        else TRAINED
+    )
     out: list[Block] = [*map(Text, (head, *words, "")), *part("All", scores)]
     memory = scores.get("memory", {})
     if memory.get("mean_difference") is not None:
@@ -140,6 +158,8 @@ def published_blocks(scores: Mapping[str, Any]) -> list[Block]:
         out += section("Memory", [line])
     if "inference" in scores:
         out += [*section("Inference", SERVED), Text(""), *part("All figures", scores["inference"])]
+    if "open_loop" in scores:
+        out += [*section("Open loads", OPENED), Text(""), *part("All latencies", scores["open_loop"])]
     if "unfitted" in scores:
         out += [*section("Inference, not fitted to", UNFITTED), Text(""), *part("All figures", scores["unfitted"])]
     if "left_out_whole" in scores:
@@ -179,6 +199,9 @@ def scoreboard(scores: Mapping[str, Any]) -> str:
     ]
     if "inference" in scores:
         lines += ["", "## Inference", "", " ".join(SERVED), "", *_markdown(part("All figures", scores["inference"]))]
+    if "open_loop" in scores:
+        blocks = part("All latencies", scores["open_loop"])
+        lines += ["", "## Open loads", "", " ".join(OPENED), "", *_markdown(blocks)]
     if "unfitted" in scores:
         blocks = part("All figures", scores["unfitted"])
         lines += ["", "## Inference, not fitted to", "", " ".join(UNFITTED), "", *_markdown(blocks)]

@@ -6,9 +6,12 @@ import os
 import re
 from pathlib import Path
 
-from chipwise.errors import InputError
+from chipwise.errors import BrokenFile, InputError
+from chipwise.io.files import read_text
 
 PREFIX = "hf:"
+MAX_REVISION_BYTES = 1000  # of a file that holds one: a commit has 40
+_REVISION = re.compile(r"[\w][\w.-]{0,199}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*", re.ASCII)
 
 
@@ -36,8 +39,10 @@ def cached_config(text: str) -> Path:
         raise InputError("model", text, "hf:ORG/NAME, such as hf:Qwen/Qwen3-32B")
     folder = cache_folder() / f"models--{name.replace('/', '--')}"
     main = folder / "refs" / "main"
-    revisions = [main.read_text(encoding="utf-8").strip()] if main.is_file() else []
-    found = [folder / "snapshots" / revision / "config.json" for revision in revisions]
+    revision = read_text(main, MAX_REVISION_BYTES).strip() if main.exists() else ""
+    if revision and not _REVISION.fullmatch(revision):
+        raise BrokenFile("file", str(main), "the name of a revision")
+    found = [folder / "snapshots" / revision / "config.json"] if revision else []
     if not any(file.is_file() for file in found):
         found = sorted(folder.glob("snapshots/*/config.json"), key=lambda file: (file.stat().st_mtime, str(file)))
     files = [file for file in found if file.is_file()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 from chipwise.compare.decision import (
@@ -11,6 +11,8 @@ from chipwise.compare.decision import (
     Flip,
     Refused,
     ahead_of,
+    judged_in_words,
+    lead,
     nearer_in_words,
     percent,
     pick_of,
@@ -166,8 +168,9 @@ def _why(comparer: ServingComparer, pick: ServingRow, second: ServingRow | None)
     text = (
         f"It {verb} {size} less than the runner-up, {second.accelerators} at "
         f"{_shown(second, objective)}: {_cause(pick, second)}"
+        f"{judged_in_words(pick, second, objective, _end(objective))}"
     )
-    if less < TIE:
+    if lead(pick, second, objective) < TIE:
         return text + "; that is too near to call."
     if mine.high < other.low and pick.certain and second.certain:
         return text + "; even the ends of their intervals do not meet."
@@ -175,6 +178,11 @@ def _why(comparer: ServingComparer, pick: ServingRow, second: ServingRow | None)
         unsure = " and ".join(row.accelerators.chip.id for row in (pick, second) if not row.certain)
         return text + f"; their 90 % intervals do not meet, but no published serving figure of {unsure} is behind them."
     return text + "; their 90 % intervals overlap, so measure both before a large commitment."
+
+
+def _end(objective: str) -> Callable[[float], str]:
+    show: Callable[[float], str] = {"cost": format_money, "time": format_seconds}.get(objective, "{:.3g} J".format)
+    return lambda amount: "no count at all" if amount == inf else show(amount)
 
 
 def _cause(pick: ServingRow, second: ServingRow) -> str:

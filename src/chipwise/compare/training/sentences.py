@@ -10,6 +10,8 @@ from chipwise.compare.decision import (
     Flip,
     Refused,
     ahead_of,
+    judged_in_words,
+    lead,
     nearer_in_words,
     percent,
     runner_up,
@@ -58,12 +60,15 @@ def _shown(row: TrainingRow, objective: str) -> str:
 
 
 def _interval(by: Estimate, objective: str) -> str:
-    show = {"cost": format_money, "time": format_seconds, "energy": _kwh}[objective]
+    show = SHOW[objective]
     return f"{show(by.value)} ({show(by.low)} to {show(by.high)})"
 
 
 def _kwh(value: float) -> str:
     return f"{value / 1e3:,.1f} MWh" if value >= 1e4 else f"{value:,.1f} kWh"
+
+
+SHOW = {"cost": format_money, "time": format_seconds, "energy": _kwh}
 
 
 def _pick(pick: TrainingRow, rows: Sequence[TrainingRow], terms: Terms) -> str:
@@ -106,11 +111,12 @@ def _why(comparer: TrainingComparer, pick: TrainingRow, second: TrainingRow | No
     text = (
         f"It {verb} {size} less{unit} than the runner-up, {second.accelerators}"
         f" at {_shown(second, objective)}: {_cause(pick, second, objective)}"
+        f"{judged_in_words(pick, second, objective, SHOW[objective])}"
     )
     if pick.prediction.measured != second.prediction.measured:
         one = (pick if pick.prediction.measured else second).accelerators.chip.id
         return text + f"; only {one} rests on measurements of the chip, so measure both before a large commitment."
-    if less < TIE:
+    if lead(pick, second, objective) < TIE:
         return text + "; that is too near to call."
     if mine.high < other.low:
         return text + "; even the ends of their intervals do not meet."

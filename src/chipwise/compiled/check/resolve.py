@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from chipwise.compiled.job import Spec
+from chipwise.compiled.job import MAX_PROGRAM_BYTES, Spec
 from chipwise.errors import InputError, NoSuchFile
+from chipwise.io.regular_file import check_regular
 
 EXPORTED = (".bin", ".jaxexport", ".mlir", ".stablehlo", ".mlirbc")
 ACCEPTED = (
@@ -35,8 +36,7 @@ def program_spec(
         raise InputError("program", text, ACCEPTED)
     path = Path(text)
     if path.suffix in EXPORTED:
-        if not path.is_file():
-            raise NoSuchFile("program", text)
+        check_regular(path, MAX_PROGRAM_BYTES, "program")
         return Spec("file", text, {"sizes": dict(sizes)} if sizes else {})
     module, colon, name = text.rpartition(":")
     if not colon:

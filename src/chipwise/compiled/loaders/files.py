@@ -11,9 +11,11 @@ from typing import Any
 import jax
 import jax.export
 
+from chipwise.compiled.job import MAX_PROGRAM_BYTES
 from chipwise.compiled.loaders.placement import build_mesh, placed
 from chipwise.compiled.loaders.stablehlo import donated, load_module, needs_x64, parse_module
 from chipwise.errors import BrokenFile, InputError
+from chipwise.io.regular_file import read_bytes
 from chipwise.programs.program import Program
 
 _BYTECODE = b"ML\xefR"  # how MLIR bytecode begins
@@ -23,10 +25,7 @@ _TEXT_SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
 def load_file(name: str, data: Mapping[str, Any], devices: Sequence[Any], mesh_axes: Mapping[str, int]) -> Program:
     """The program in a file; `data["sizes"]` gives the sizes of its open dimensions."""
     path = Path(name)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise BrokenFile("program", name, f"a file that can be read ({error.strerror})") from error
+    content = read_bytes(path, MAX_PROGRAM_BYTES, "program")
     if not content:
         raise BrokenFile("program", name, "a jax.export or StableHLO file (this one is empty)")
     if content.startswith(b"HloModule"):

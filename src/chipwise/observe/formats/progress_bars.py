@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from typing import Any
 
 from chipwise.observe.formats.line_format import Findings, rank_of
@@ -18,7 +19,7 @@ from chipwise.observe.records import Step
 
 # 22%|##2  | 4/18 [00:17<01:02,  4.47s/it, loss=10.072, v_num=193315]
 _BAR = re.compile(
-    rf"(?P<share>\d+)%\|[^|]*\|\s*(?P<at>[\d.]+[kM]?)/(?P<of>[\d.]+[kM]?)\s*\[(?P<spent>[\d:]+)<[^,\]]*,\s*"
+    rf"(?<!\d)(?P<share>\d{{1,3}})%\|[^|]*\|\s*(?P<at>[\d.]+[kM]?)/(?P<of>[\d.]+[kM]?)\s*\[(?P<spent>[\d:]+)<[^,\]]{{0,40}},\s*"
     rf"(?:(?P<rate>{NUMBER}|\?)\s*(?P<unit>it/s|s/it|step/s|s/step|steps/s|batch/s|s/batch))?(?P<rest>[^\]]*)\]?"
 )
 _EPOCH = re.compile(r"[Ee]poch:?\s+(\d+)")
@@ -156,7 +157,8 @@ def _dictionary(text: str) -> dict[Any, Any] | None:
     """A dictionary as Python prints it, with nan and inf, or as JSON."""
     for read in (json.loads, lambda t: ast.literal_eval(re.sub(r"(?<=[:\s,\[])(-?)(nan|inf)(?=[,}\]\s])", "None", t))):
         try:
-            record = read(text)
+            with warnings.catch_warnings(action="ignore"):  # Python's about escapes in what it parses
+                record = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if isinstance(record, dict):

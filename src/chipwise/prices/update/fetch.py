@@ -41,7 +41,7 @@ def catalog_files(where: str, cache: Path, cloud: str, tell: Tell) -> tuple[list
     if urlsplit(where).scheme in ("http", "https"):
         return _downloaded(where, cache, cloud, tell)
     path = Path(where).expanduser()
-    if path.is_file():
+    if path.exists() and not path.is_dir():
         return [CatalogFile(path, cloud or path.resolve().parent.name.lower(), _file_day(path), str(path))], []
     if not path.is_dir():
         raise InputError("source", where, ACCEPTED)

@@ -177,6 +177,10 @@ class SQLite(Database):
                     "`chipwise jobs submit` or `chipwise router run` makes one; CHIPWISE_LEDGER names another",
                     missing=True,
                 )
+            if not path.is_file():
+                raise LedgerError(
+                    self.where, "it is a folder, a pipe or a device", "name a file, or one that is to be made"
+                )
             self._link = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
             try:
                 mode = self._logged(busy_s)

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.errors import InputError
+from chipwise.io.files import read_text
 
 TOKEN = "CHIPWISE_METRICS_TOKEN"
+MAX_TOKEN_BYTES = 10_000  # of a file that holds one: tokens of identity providers have some thousand
 SLOW_S = 10.0  # for a client to say what it wants
 SHORTEST = 16  # characters of a token off loopback: shorter ones can be guessed over a network
 _ACCEPTED = "HOST:PORT such as 127.0.0.1:9464 or [::1]:9464"
@@ -69,10 +71,7 @@ def read_token(file: Path | None) -> str:
     """The bearer token: of the file, else of the environment; empty where neither is given."""
     if file is None:
         return os.environ.get(TOKEN, "").strip()
-    try:
-        token = file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError("token_file", str(file), f"a file that can be read ({_why(error)})") from None
+    token = read_text(file, MAX_TOKEN_BYTES, "token_file").strip()
     if not token or not token.isprintable() or " " in token:
         raise InputError("token_file", str(file), "one word: the token")
     return token

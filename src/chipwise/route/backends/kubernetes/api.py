@@ -7,19 +7,22 @@ What a server answers is one of three things here: an object, `Answered` with it
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from yaml import YAMLError
 
-from chipwise.errors import ChipwiseError, InputError
+from chipwise.errors import BrokenFile, ChipwiseError, InputError
 from chipwise.io.deadline import in_time
 from chipwise.io.install import install_line
+from chipwise.io.regular_file import check_regular
 from chipwise.io.urls import is_loopback
 from chipwise.route.backend import BackendDown
 from chipwise.route.backends.answers import UNREADABLE
@@ -30,6 +33,7 @@ LIST_S = 120.0  # for a list over all its pages; the last has its own time beyon
 MOST = 256 * 2**20  # bytes of an answer; a page of 500 pods takes some 10 MB
 PATIENCE_S = 30.0  # for a server that asks to be tried again, all waits of a call together
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0  # doubled at each, where the server does not say how long
+MAX_CONFIG_BYTES = 10_000_000  # of a kubeconfig: a thousand clusters with their certificates take some 5 MB
 PAGE = 500  # objects a page, as kubectl asks for
 RESTARTS = 3  # of a list whose pages have expired
 ALLOWED = "`insecure: true` in the pool's address allows that"
@@ -217,13 +221,14 @@ class Cluster:
         config: Any = import_module("kubernetes.config")
         settings = client.Configuration()
         try:
+            self._check_files("kubeconfig")
             if self.kubeconfig == IN_CLUSTER:
                 config.load_incluster_config(client_configuration=settings)
             else:
                 config.load_kube_config(
                     self.kubeconfig or None, self.context or None, client_configuration=settings, persist_config=False
                 )
-        except (config.ConfigException, YAMLError, OSError, *UNREADABLE) as error:
+        except (config.ConfigException, YAMLError, OSError, BrokenFile, *UNREADABLE) as error:
             raise self._down(f"its configuration can't be read ({error})") from None
         if not self.insecure and (weak := weakness(settings.host or "", bool(settings.verify_ssl))):
             raise self._down(f"{weak}; {ALLOWED}")
@@ -236,6 +241,7 @@ class Cluster:
         module: Any = import_module("kubernetes.config.kube_config")
         if self.kubeconfig == IN_CLUSTER or self.insecure:
             return
+        self._check_files(field)
         try:
             config = module.KubeConfigMerger(self.kubeconfig or module.KUBE_CONFIG_DEFAULT_LOCATION).config
             context = config["contexts"].get_with_name(self.context or config["current-context"])["context"]
@@ -245,6 +251,16 @@ class Cluster:
             return
         if weak:
             raise InputError(field, self.kubeconfig or "your own", f"a server that proves who it is: {weak}; {ALLOWED}")
+
+    def _check_files(self, field: str) -> None:
+        """Refuse what the client would wait for, or read without end."""
+        module: Any = import_module("kubernetes.config.kube_config")
+        if self.kubeconfig == IN_CLUSTER:
+            return
+        for name in str(self.kubeconfig or module.KUBE_CONFIG_DEFAULT_LOCATION).split(os.pathsep):
+            path = Path(name).expanduser()
+            if name and path.exists():
+                check_regular(path, MAX_CONFIG_BYTES, field)
 
     def _down(self, why: str) -> BackendDown:
         where = " ".join(filter(None, ("kubernetes", self.context)))
