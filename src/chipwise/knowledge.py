@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chipwise.catalog import add_chip_files
 from chipwise.catalog.calibration import Calibration, load_calibration
-from chipwise.catalog.economics import Economics, economics, read_changes
+from chipwise.catalog.economics import Economics, economics, rate_name, read_changes
 from chipwise.io.clock import day_of_asking
 from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices, read_rates
 from chipwise.prices.given import GivenPrices, with_given
@@ -68,7 +68,9 @@ class Knowledge:
         day = today or day_of_asking()
         book = OfferFilter.read(cloud, region, max_age, fabric).apply(price_book(prices, fx, day), day)
         book = with_given(book, price, day)
-        return cls(load_calibration(), book, economics().changed(read_changes(assumptions)), day, seed)
+        rates = {rate_name(code): rate for code, rate in exchange_rates(fx).items()}
+        known = {name: rate for name, rate in rates.items() if name in economics().table}
+        return cls(load_calibration(), book, economics().changed({**known, **read_changes(assumptions)}), day, seed)
 
     @classmethod
     def published(cls, refits: bool = False) -> Knowledge:

@@ -45,8 +45,17 @@ def test_a_site_has_sourced_figures_in_range(place):
             assert cited.source and date.fromisoformat(cited.date) <= date.today()
     if place.kind == "own":
         assert place.usd_kwh is not None and 0.02 < place.usd_kwh.value < 0.5
+        assert place.local is not None and (place.currency == "USD" or place.currency in place.usd_kwh.source)
     else:
         assert place.usd_kwh is None and place.id == f"{place.cloud}/{place.region}"
+
+
+def test_countries_are_named_once_and_on_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "cost.md").read_text()
+    own = [place for place in sites().values() if place.kind == "own"]
+    codes = [place.country for place in own if place.country]
+    assert len(codes) == len(set(codes)) > 40 and all(len(code) == 2 and code.isupper() for code in codes)
+    assert not [place.id for place in own if f"`{place.id}`" not in page]
 
 
 @pytest.mark.parametrize("cloud", ["gcp", "aws", "azure", "oci", "lambda", "nebius", "runpod"])

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.thorough
 SRC = Path(__file__).resolve().parents[2] / "src"
 FILES = {
     "top.py": "from chipwise.io.jit import jit_cached\nimport middle\n\n@jit_cached\ndef top(x):\n    return middle.middle(x) + 1.0\n\nprint(top(1.0))\n"
-    "print(len(top.stats.cache_hits) - len(top.stats.cache_misses))\n",
+    "print(len(top.dispatcher.stats.cache_hits) - len(top.dispatcher.stats.cache_misses))\n",
     "middle.py": "from chipwise.io.jit import jit_helper\nfrom bottom import SHIFT, bottom\n\n@jit_helper\ndef middle(x):\n    return bottom(x) + SHIFT\n",
     "bottom.py": "from chipwise.io.jit import jit_helper\n\nSHIFT = 10.0\nFREE = 5\n\n@jit_helper\ndef bottom(x):\n    return 2.0 * x\n",
 }
@@ -31,6 +31,7 @@ def say(folder):
         [sys.executable, "-B", "top.py"], cwd=folder, env=env, capture_output=True, text=True, check=True
     )
     value, hits = done.stdout.split()
+    assert done.stderr.count("compiling for this machine") == done.stderr.count("\n") == (int(hits) <= 0)
     return float(value), int(hits) > 0
 
 
@@ -168,7 +169,23 @@ PEOPLE = (("root", 0, 0), ("ada", 1000, 1000), ("bob", 1001, 1001), ("eve", 1002
 
 
 def test_files_of_others_in_an_own_folder_are_not_used(foreign):
+    assert kept_by(foreign, 0).stderr.startswith("chipwise: compiling for this machine")
     assert kept_by(foreign, 0).stderr == ""
     file = next((foreign / "kept").rglob("*.nbi"))
     os.chown(file, 65534, 65534)
     assert "is not your own" in kept_by(foreign, 0).stderr
+
+
+def test_what_is_interpreted_neither_imports_numba_nor_says_anything(folder):
+    code = """
+import sys
+from chipwise.io.jit import interpreted
+with interpreted():
+    import top
+    assert top.top(1.0) == 13.0
+assert "numba" not in sys.modules
+"""
+    (folder / "top.py").write_text(FILES["top.py"].split("print")[0])
+    env = {**os.environ, "PYTHONPATH": f"{SRC}:{folder}"}
+    done = subprocess.run([sys.executable, "-B", "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from math import inf
 
@@ -10,7 +11,7 @@ import pytest
 from route_views import HOUR, board_of, candidate, option, pool, random_board, view_of
 
 from chipwise.errors import InputError
-from chipwise.io.jit import lent
+from chipwise.io.jit import interpreted, lent
 from chipwise.route.allocate import allocate, allocate_state
 from chipwise.route.allocate.allocation import by_jobs, by_pairs, settle
 from chipwise.route.allocate.queue_order import _collect
@@ -253,5 +254,18 @@ def test_a_pass_is_compiled_once_whoever_owns_its_arrays(name):
     compiled = []
     for state in (replace(view, **frozen), replace(view, **owned)):
         allocate_state(state, POLICIES[name](state))
-        compiled.append([len(kernel.signatures) for kernel in kernels])
+        compiled.append([len(kernel.dispatcher.signatures) for kernel in kernels])
     assert compiled[0] == compiled[1] and any(compiled[0])
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_policy_decides_alike_in_python_and_compiled(name):
+    """What `jobs submit` says of a few jobs is decided in Python, what the router does by compiled code."""
+    decisions = []
+    for way in (interpreted, nullcontext):
+        with way():
+            places, board, free = random_board(np.random.default_rng(11), 4, 5, deadlines=True)
+            decisions.append(POLICIES[name](view_of(board, places, 60.0, free)))
+    for field in ("score", "order", "tie", "wait", "shares"):
+        a, b = (np.asarray(getattr(decision, field), dtype=float) for decision in decisions)  # no shares: nan
+        assert np.array_equal(a, b, equal_nan=True), field

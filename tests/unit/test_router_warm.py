@@ -12,6 +12,7 @@ from route_cases import job, option, pool, restartable
 from test_route_router import Stage
 
 from chipwise.cli.router import _leaving_when_asked
+from chipwise.io.jit import Compiled
 from chipwise.present import progress
 from chipwise.route.access import Quota, Quotas
 from chipwise.route.backend import PENDING, SUCCEEDED
@@ -24,7 +25,8 @@ from patience import until
 def dispatchers():
     """The compiled functions of ours."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("chipwise.route")]
-    return {value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)}
+    named = {value for module in modules for value in vars(module).values() if isinstance(value, Compiled | Dispatcher)}
+    return {value.dispatcher if isinstance(value, Compiled) else value for value in named}
 
 
 def compiled():

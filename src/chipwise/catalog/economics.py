@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -13,7 +14,10 @@ from chipwise.errors import InputError, UnknownName
 
 DEFAULT_SITE = "us-average"
 MOST = 1e12  # of any assumption; more is a slip, and dollars would overflow
-MOST_USD_KWH = 100.0
+MOST_USD_KWH, MOST_G_KWH = 100.0, 2_000.0
+USD = "USD"
+_ENERGY_PRICE = re.compile(r"\s*([$€£]?)\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]{3})?\s*(/\s*kWh)?\s*")
+SIGNS = {"$": USD, "€": "EUR", "£": "GBP"}
 ANYWHERE = "any/any"  # the site of a cloud's region that is not listed
 
 
@@ -59,6 +63,9 @@ class Site:
     pue: Cited
     g_kwh: Cited  # grams of CO2-equivalent a kilowatt-hour of the grid
     note: str
+    country: str = ""  # ISO 3166 alpha-2, of the place that stands for a country
+    currency: str = USD  # of the price as its source has it
+    local: Cited | None = None  # that price
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +211,40 @@ def sites() -> Mapping[str, Site]:
     """Places by name: a cloud's region is ``cloud/region``."""
     out = {}
     for row in rows("sites.csv"):
-        price = Cited(float(row["usd_kwh"]), row["usd_source"], row["usd_date"]) if row["usd_kwh"] else None
+        price = Cited(float(row["kwh"]), row["kwh_source"], row["kwh_date"]) if row["kwh"] else None
+        currency = row["currency"] or USD
         out[row["site"]] = Site(
             row["site"],
             row["kind"],
             row["cloud"],
             row["region"],
-            price,
+            in_dollars(price, currency, economics()) if price else None,
             Cited(float(row["pue"]), row["pue_source"], row["pue_date"]),
             Cited(float(row["g_kwh"]), row["g_source"], row["g_date"]),
             row["note"],
+            row["country"],
+            currency,
+            price,
         )
     return MappingProxyType(out)
+
+
+def rate_name(currency: str) -> str:
+    """The assumption that says what a unit of a currency is in US dollars."""
+    return f"usd_per_{currency.lower()}"
+
+
+def in_dollars(price: Cited, currency: str, know: Economics) -> Cited:
+    """A price of electricity in US dollars, with the rate it was taken at.
+
+    >>> in_dollars(Cited(0.2, "a bill", "2026-01-01"), "EUR", economics().changed({"usd_per_eur": 1.1})).value
+    0.22000000000000003
+    """
+    if currency == USD:
+        return price
+    rate = know(rate_name(currency))
+    at = f"{rate.value:g} USD ({rate.source})"
+    return replace(price, value=price.value * rate.value, source=f"{price.source}; {price.value:g} {currency} at {at}")
 
 
 def own_sites() -> Iterable[str]:
@@ -226,10 +255,10 @@ def own_sites() -> Iterable[str]:
 def site(name: str, field: str = "site") -> Site:
     """A place of one's own by name.
 
-    >>> site("us-iowa").usd_kwh.value
-    0.0604
+    >>> site("us-iowa").usd_kwh.value, site("DE").id
+    (0.0604, 'germany')
     """
-    own = sites().get(name)
+    own = sites().get(name) or next((s for s in sites().values() if s.country and s.country == name.upper()), None)
     if own is None or own.kind != "own":
         raise UnknownName(field, name, own_sites())
     return own
@@ -244,23 +273,59 @@ def region_site(cloud: str, region: str) -> Site:
     return sites().get(f"{cloud}/{region}") or sites()[ANYWHERE]
 
 
-def own_site(name: str | None = None, usd_kwh: float | None = None, pue: float | None = None) -> Site:
-    """A place of one's own (default: the US average), with another price of electricity or PUE where one is given.
+def own_site(
+    name: str | None = None,
+    energy_price: float | str | None = None,
+    pue: float | None = None,
+    g_kwh: float | None = None,
+    know: Economics | None = None,
+) -> Site:
+    """A place of one's own (default: the US average), with another price of electricity, PUE or grid where given.
 
-    >>> own_site("us-iowa", pue=1.1).pue.value
-    1.1
+    >>> own_site("us-iowa", pue=1.1).pue.value, own_site("germany", "0.2 EUR").local.value
+    (1.1, 0.2)
     """
-    return site_with(site(name or DEFAULT_SITE), usd_kwh, pue)
+    return site_with(site(name or DEFAULT_SITE), energy_price, pue, g_kwh, know)
 
 
-def site_with(base: Site, usd_kwh: float | None = None, pue: float | None = None) -> Site:
-    """A site with another price of electricity or power usage effectiveness (PUE), where one is given."""
-    if usd_kwh is not None:
-        if not 0 <= usd_kwh <= MOST_USD_KWH:
-            raise InputError("energy_price", usd_kwh, f"US dollars a kWh from 0 to {MOST_USD_KWH:g}")
-        base = replace(base, usd_kwh=Cited(usd_kwh, "given", ""))
+def site_with(
+    base: Site,
+    energy_price: float | str | None = None,
+    pue: float | None = None,
+    g_kwh: float | None = None,
+    know: Economics | None = None,
+) -> Site:
+    """A site with another price of electricity, power usage effectiveness (PUE) or grid, at known exchange rates."""
+    know = know or economics()
+    if energy_price is not None:
+        local, currency = _energy_price(energy_price, know)
+        base = replace(base, local=local, currency=currency)
+    if base.local is not None:
+        base = replace(base, usd_kwh=in_dollars(base.local, base.currency, know))
     if pue is not None:
         if not 1 <= pue <= 10:
             raise InputError("pue", pue, "a ratio from 1 to 10")
         base = replace(base, pue=Cited(pue, "given", ""))
+    if g_kwh is not None:
+        if not 0 <= g_kwh <= MOST_G_KWH:
+            raise InputError("grid", g_kwh, f"grams of CO2 a kWh from 0 to {MOST_G_KWH:g}")
+        base = replace(base, g_kwh=Cited(g_kwh, "given", ""))
     return base
+
+
+def _energy_price(text: float | str, know: Economics) -> tuple[Cited, str]:
+    """A price of electricity as people write it: 0.12, $0.12, 0.14 EUR or €0.14/kWh, with its currency."""
+    known = [USD, *(key[-3:].upper() for key in know.table if key.startswith("usd_per_"))]
+    accepted = f"a price a kWh from 0 to {MOST_USD_KWH:g} US dollars, or in {', '.join(known[1:])}: 0.12 or 0.14EUR"
+    amount, currency = text, USD
+    if isinstance(text, str):
+        parts = _ENERGY_PRICE.fullmatch(text)
+        if parts is None or (parts[1] and parts[3]):
+            raise InputError("energy_price", text, accepted)
+        amount, currency = parts[2], SIGNS.get(parts[1]) or (parts[3] or USD).upper()
+    if currency not in known:
+        raise InputError("energy_price", text, accepted)
+    local = Cited(float(amount), "given", "")
+    if not 0 <= in_dollars(local, currency, know).value <= MOST_USD_KWH:
+        raise InputError("energy_price", text, accepted)
+    return local, currency

@@ -68,10 +68,13 @@ def cost(
     utilization: UtilizationOpt = None,
     years: Annotated[float, option("--years", "N", "Years that servers are owned.")] = defaults.YEARS,
     site: SiteOpt = None,
-    energy_price: Annotated[float | None, option("--energy-price", "USD", "US dollars a kWh there.")] = None,
+    energy_price: Annotated[
+        str | None, option("--energy-price", "PRICE", "A kWh there: 0.12 (US dollars) or 0.14EUR.")
+    ] = None,
     pue: Annotated[
         float | None, option("--pue", "RATIO", "Power of the building over that of the servers there.")
     ] = None,
+    grid: Annotated[float | None, option("--grid", "GRAMS", "Grams of CO2-equivalent a kWh of the grid there.")] = None,
     framework: FrameworkOpt = None,
     custom_kernels: Annotated[
         list[str] | None, option("--custom-kernels", "N", "Kernels written by hand: 3 (CUDA), triton:2 or pallas:1.")
@@ -129,6 +132,7 @@ def cost(
             site=site,
             energy_price=energy_price,
             pue=pue,
+            grid=grid,
             framework=framework,
             custom_kernels=custom_kernels,
             now_on=now_on,

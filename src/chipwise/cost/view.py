@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from chipwise.catalog.economics import Assumption
+from chipwise.catalog.economics import USD, Assumption, Site
 from chipwise.compare import columns as compared
 from chipwise.compare.terms import DEFAULT_CHIPS
 from chipwise.compare.training.row import TrainingRow
@@ -59,6 +60,13 @@ def record(c: Costs) -> dict[str, Any]:
             "usd_per_kwh": site.usd_kwh.value if site.usd_kwh else None,
             "pue": site.pue.value,
             "grams_co2_per_kwh": site.g_kwh.value,
+            "currency": site.currency,
+            "per_kwh": site.local.value if site.local else None,
+            "sources": {
+                "per_kwh": asdict(site.local) if site.local else None,
+                "pue": asdict(site.pue),
+                "grams_co2_per_kwh": asdict(site.g_kwh),
+            },
         },
         "draws": c.assumptions.draws,
         "seed": known.seed,
@@ -207,11 +215,17 @@ def _purchase(p: Purchase, name: str) -> list[Block]:
         f"{o.years:g} years",
         f"a month of one: {format_money(o.payment_usd_month)} payment, {format_money(o.maintenance_usd_month)} upkeep, "
         f"{format_money(o.colocation_usd_month)} space, {format_money(o.staff_usd_month)} staff",
-        f"electricity of one: {o.server_w(p.chip_w) / 1e3:.1f} kW x PUE {o.site.pue.value:g} x {o.usd_kwh:g} USD/kWh = "
+        f"electricity of one: {o.server_w(p.chip_w) / 1e3:.1f} kW x PUE {o.site.pue.value:g} x {o.usd_kwh:.4g} USD/kWh"
+        f"{_local(o.site)} = "
         f"{format_money(o.energy_usd_per_hour(p.chip_w))} an hour; idle {format_money(o.idle_usd_per_hour)}",
     ]
     rivals = table(RIVALS, p.rivals, title="Against the cheapest of every cloud")
     return [*section(f"On-premises {name}", lines), curve, *([rivals] if p.rivals else [])]
+
+
+def _local(site: Site) -> str:
+    """The price of electricity in the currency of the place; nothing of US dollars."""
+    return f" ({site.local.value:g} {site.currency})" if site.local and site.currency != USD else ""
 
 
 def stale(c: Costs) -> list[str]:

@@ -161,6 +161,7 @@ class SiteSpec(Strict):
     pue: Annotated[float, Field(ge=1, le=10), FINITE] | None = Field(
         None, description="Of the building, instead of the site's."
     )
+    g_kwh: Amount | None = Field(None, description="Grams of CO2 a kWh of the grid, instead of the site's.")
 
 
 class ExistingSpec(Strict):

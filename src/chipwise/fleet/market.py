@@ -203,11 +203,11 @@ def _unit(out: Stock, buying: Buying, i: int, c: CandidateSpec, terms: str, unit
 # premises of one's own and what is there
 
 
-def own_place(spec: SiteSpec | None) -> Site:
+def own_place(spec: SiteSpec | None, know: Economics) -> Site:
     """The site of one's own, with the electricity that the file says."""
     if spec is None:
         return site("us-average", "on_premises.site")
-    return site_with(site(spec.site, "on_premises.site"), spec.usd_kwh, spec.pue)
+    return site_with(site(spec.site, "on_premises.site"), spec.usd_kwh, spec.pue, spec.g_kwh, know)
 
 
 def _own_pool(out: Stock, chip: Chip, place: Site, know: Economics, chips: int) -> Pool:
@@ -221,7 +221,8 @@ def _own_pool(out: Stock, chip: Chip, place: Site, know: Economics, chips: int) 
 
 
 def _site(out: Stock, buying: Buying, spec: SiteSpec) -> None:
-    place, know = own_place(spec), buying.knowledge.economics
+    know = buying.knowledge.economics
+    place = own_place(spec, know)
     for name in spec.chips:
         chip = load().chips[name]
         try:
@@ -295,7 +296,7 @@ def _existing(out: Stock, buying: Buying, i: int) -> None:
         pool = _own_pool(
             out,
             chip,
-            own_place(demand.spec.on_premises),
+            own_place(demand.spec.on_premises, buying.knowledge.economics),
             buying.knowledge.economics,
             server.chips if server else chip.fabric.host_chips,
         )

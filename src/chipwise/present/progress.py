@@ -12,6 +12,7 @@ from chipwise.present.blocks import ASCII
 from chipwise.present.safe import safe
 
 AFTER_S = 2.0
+AGAIN_S = 60.0  # between two lines in a log
 
 
 class Progress:
@@ -85,11 +86,20 @@ def stages(verb: str) -> Iterator[Callable[[str, float], None]]:
 
 @contextmanager
 def target_stages(verb: str) -> Iterator[Callable[[str, str, float], None]]:
-    """A line for work on one target after another, each known by stage and seconds."""
-    line = Progress(verb)
+    """A line for work on one target after another, each known by stage and seconds.
+
+    Where nobody watches, each target that takes longer is announced once, and told again every so often.
+    """
+    line, told = Progress(verb), dict[str, float]()
 
     def shown(target: str, stage: str, seconds: float) -> None:
         line.say(f"{verb} {target}: {stage}, {seconds:.0f} s")
+        if line.shown or seconds < told.get(target, AFTER_S):
+            return
+        note = "" if target in told else "; a whole model takes minutes, and no time when it is asked again"
+        told[target] = seconds + AGAIN_S
+        sys.stderr.write(safe(f"{verb} {target}: {stage}, {seconds:.0f} s so far{note}") + "\n")
+        sys.stderr.flush()
 
     try:
         yield shown

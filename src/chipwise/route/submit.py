@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from chipwise.errors import InputError
+from chipwise.io.jit import interpreted
 from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import Column, flat, record, table
 from chipwise.present.numbers import duration, plural
@@ -30,6 +32,7 @@ from chipwise.route.names import DEFAULT_POLICY
 from chipwise.route.option import Option
 from chipwise.route.policies import policy_named
 
+FEW = 500  # jobs times pools: up to there Python decides sooner than compiled code is loaded, 0.8 s
 Progress = Callable[[int, int, str], None]  # told (jobs so far, jobs, what is being done)
 
 
@@ -119,10 +122,11 @@ def submit(
     that were not checked yet are compiled for every pool. A job that can run in no pool is a `Refusal`.
     """
     now = time.time() if now is None else now
-    admitted = _admitted(jobs, pools, policy, compile, now, progress)
-    with open_ledger(ledger) as book:
-        teams = [pools.access.team_of(job.owner or book.actor.who) for job in jobs]
-        return _write(book, admitted, pools, Submitter(book.actor, teams), policy, now)
+    with interpreted() if len(jobs) * len(pools.pools) <= FEW else nullcontext():
+        admitted = _admitted(jobs, pools, policy, compile, now, progress)
+        with open_ledger(ledger) as book:
+            teams = [pools.access.team_of(job.owner or book.actor.who) for job in jobs]
+            return _write(book, admitted, pools, Submitter(book.actor, teams), policy, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +186,8 @@ def first_pool(admitted: Admitted, known: Pools, policy: str, now: float) -> str
         return None
     if not options:
         return None
-    table = JobTable(pools)
     job = admitted.job
+    table = JobTable(pools)
     table.add(Candidate("1", now, options, job.priority, job.deadline, job.confidence, job.budget))
     free = {pool.name: pool.count for pool in pools}
     state = table.state(now, free, free, weights=known.weights)

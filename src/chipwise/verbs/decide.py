@@ -162,8 +162,9 @@ def cost(
     utilization: float | str | None = None,
     years: float = defaults.YEARS,
     site: str | None = None,
-    energy_price: float | None = None,
+    energy_price: float | str | None = None,
     pue: float | None = None,
+    grid: float | None = None,
     framework: str | None = None,
     custom_kernels: Sequence[str | int] | None = None,
     now_on: str | None = None,
@@ -180,7 +181,8 @@ def cost(
     `on`, `chips`, `deadline`, `budget` and `headroom` are those of `compare`. `pricing` names pricing models
     (``"spot,3y"``),
     `offer`, `cloud` and `region` whose prices count; `utilization` is the share of committed or owned hours that is
-    used, `years` how long servers are owned, `site` where they stand, with its `energy_price` in USD/kWh and its `pue`.
+    used, `years` how long servers are owned, `site` where they stand, with its `energy_price` (USD/kWh, or
+    ``"0.14EUR"``), its `pue` and the grams of CO2 a kWh of its `grid`.
     `framework`, `custom_kernels`, `now_on` and `check` describe the program whose migration effort `runs` share.
 
     >>> from chipwise import load
@@ -200,7 +202,7 @@ def cost(
     known = knowledge_of(knowledge)
     known = replace(known, prices=chosen(known.prices, cloud, region, offer))
     assumptions = CostAssumptions(
-        own_site(site, energy_price, pue),
+        own_site(site, energy_price, pue, grid, known.economics),
         known,
         years,
         read_utilization(known.economics, utilization),
@@ -303,6 +305,8 @@ def report(
         raise InputError("time_limit", time_limit, "a demand file: nothing is solved for a workload")
     used = read_utilization(known.economics, utilization)
     program = Program.read(framework)
-    assumptions = CostAssumptions(own_site(site), known, defaults.YEARS if years is None else years, used, program)
+    assumptions = CostAssumptions(
+        own_site(site, know=known.economics), known, defaults.YEARS if years is None else years, used, program
+    )
     terms = Terms.read(by, chips, deadline, budget, headroom)
     return report_workload(any_workload(workload), candidates(on), terms, assumptions, evidence, progress)
