@@ -20,6 +20,7 @@ from chipwise.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from chipwise.api import (
+        accepted_telemetry,
         bench,
         capacity,
         check,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         diff,
         fleet_goodput,
         layouts,
+        learn_from_runs,
         load,
         measure_goodput,
         models,
@@ -80,6 +82,7 @@ __all__ = [
     "PrecisionMissing",
     "Refusal",
     "UnknownName",
+    "accepted_telemetry",
     "bench",
     "capacity",
     "check",
@@ -91,6 +94,7 @@ __all__ = [
     "diff",
     "fleet_goodput",
     "layouts",
+    "learn_from_runs",
     "load",
     "measure_goodput",
     "models",

@@ -139,3 +139,34 @@ def test_the_interval_of_what_is_left_holds_what_it_says():
         now = seconds_of_step(pace_of(read_lines(lines)))
         held += now.low <= run[300:].mean() <= now.high
     assert 0.8 <= held / len(runs) <= 0.99
+
+
+def test_what_jobs_took_is_learned_from(place, tmp_path):
+    pools = tmp_path / "pools.yaml"
+    pools.write_text("pools:\n  - {name: h100, backend: local, chip: h100, count: 8}\n", encoding="utf-8")
+    gpt2 = {"model": "gpt2", "train": {"precision": "bf16", "steps": 1000, "global_batch": 64, "sequence": 1024}}
+    known = cw.predict(cw.load("gpt2", batch=64, sequence=1024, steps=1000), on="h100:2", layout="fsdp=2").step.value
+    with open_ledger(place.ledger) as ledger:
+        for seed in range(3):
+            new = NewJob(replace(job(f"gpt2-{seed}"), workload=json.dumps(gpt2)), options())
+            (name,) = ledger.submit([new], place.now)
+            (row,) = ledger.decide("r1", "fastest", [start(name)], place.now, 1e9, POOLS)
+            ledger.observe(row.id, AttemptStatus(row.id, "1", "running", started=place.now), place.now)
+            folder = tmp_path / "attempts" / row.id
+            folder.mkdir()
+            (folder / "output").write_text(printed(place.now, 50, known * (1.29 + 0.01 * seed), seed=seed)[0])
+    answer = cw.learn_from_runs(pools=pools, ledger=place.ledger)
+    assert [change.after.factor for change in answer.lesson.groups] == [pytest.approx(1.3, rel=0.01)]
+    assert answer.accepted is None and len(answer.lesson.runs) == 3
+    text = good_here("calibrate", "telemetry", "--jobs", "--pools", pools, "--ledger", place.ledger)
+    assert "--accept makes predictions" in text and "1.30" in text
+    for words, expected in (
+        (["--jobs", "--ledger", place.ledger], "--pools FILE"),
+        (["--accept"], "a FILE, or --jobs"),
+        (["examples/observe/runs.yaml", "--jobs"], "can't combine"),
+        (["examples/observe/runs.yaml", "--revert"], "can't combine"),
+    ):
+        done = chipwise_here(
+            "calibrate", "telemetry", *words, env={"CHIPWISE_DATA": str(tmp_path), "CHIPWISE_POOLS": ""}
+        )
+        assert done.returncode == 2 and expected in done.stderr, done.stderr

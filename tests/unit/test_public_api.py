@@ -36,6 +36,8 @@ VERBS = (
     "read_log",
     "diagnose",
     "measure_goodput",
+    "learn_from_runs",
+    "accepted_telemetry",
     "observe_job",
     "observe_jobs",
     "fleet_goodput",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from chipwise.observe.goodput.view import FleetGoodput, RunGoodput
     from chipwise.observe.health.view import HealthReport
     from chipwise.observe.jobs.view import JobObservation, JobObservations
+    from chipwise.observe.learn.view import AcceptedTelemetry, TelemetryLesson
     from chipwise.observe.view import LogReading
 
 
@@ -165,6 +166,63 @@ def observe_jobs(
     from chipwise.observe.jobs.look import look_at_jobs
 
     return look_at_jobs(ledger, state, owner, limit)
+
+
+def learn_from_runs(
+    file: str | Path | None = None,
+    *,
+    pools: str | Path | None = None,
+    ledger: str = "",
+    accept: bool = False,
+    knowledge: Knowledge | None = None,
+) -> TelemetryLesson:
+    """Learn from runs that were observed: what they change of predictions, and with `accept` change it.
+
+    The `file` names logs with the workload and the chips that they were of; `pools` is a pools file instead, for the
+    attempts of a `ledger`'s jobs. Sick runs and outliers are left out. `accepted_telemetry` says what counts,
+    and takes back what was accepted last.
+
+    >>> answer = learn_from_runs("examples/observe/runs.yaml")
+    >>> [(change.after.chip, change.after.runs) for change in answer.lesson.groups], answer.accepted
+    ([('h100', 5)], None)
+    """
+    from chipwise.catalog import telemetry_files
+    from chipwise.catalog.calibration import load_calibration
+    from chipwise.errors import Conflict, MissingInput, Refusal
+    from chipwise.observe.learn.lesson import lesson
+    from chipwise.observe.learn.runs import sources_in, sources_of_jobs
+    from chipwise.observe.learn.view import TelemetryLesson
+    from chipwise.verbs.arguments import knowledge_of
+
+    if file is not None and pools is not None:
+        raise Conflict("file", "pools")
+    if file is None and pools is None:
+        raise MissingInput([["file"], ["pools"]])
+    sources = sources_in(Path(file)) if file is not None else sources_of_jobs(ledger, Path(str(pools)))
+    known = knowledge_of(knowledge)
+    answer = lesson(sources, known.calibration)
+    path = None
+    if accept:
+        if not answer.changed:
+            raise Refusal("there is nothing to accept", "3 healthy runs of a kind of program on a chip are needed")
+        path = telemetry_files.write([change.after for change in answer.groups], answer.kept, known.today)
+        load_calibration.cache_clear()
+    return TelemetryLesson(lesson=answer, accepted=path)
+
+
+def accepted_telemetry(*, revert: bool = False) -> AcceptedTelemetry:
+    """Say what was accepted of runs that were observed; with `revert` take back what was accepted last.
+
+    >>> accepted_telemetry().groups
+    []
+    """
+    from chipwise.catalog import telemetry_files
+    from chipwise.catalog.calibration import load_calibration
+    from chipwise.observe.learn.view import AcceptedTelemetry
+
+    reverted = telemetry_files.revert() if revert else None
+    load_calibration.cache_clear()
+    return AcceptedTelemetry(telemetry=telemetry_files.read(), reverted=reverted)
 
 
 def _usd_per_chip_hour(chips: Accelerators | None, knowledge: Knowledge | None) -> float | None:
