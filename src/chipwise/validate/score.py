@@ -24,7 +24,8 @@ from chipwise.validate.open_loop import OPEN, score_open_row
 from chipwise.validate.scored import Scored, sections, summary
 from chipwise.validate.serving import score_serving_row
 from chipwise.validate.tpu_kernels import split
-from chipwise.validate.training import predict_row
+from chipwise.validate.training import predict_row, runner_of
+from chipwise.validate.winners import winners
 
 Progress = Callable[[int, int, str], None]
 Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and whether to compile all again
@@ -110,7 +111,8 @@ def score_row(
             other = predict_kernel_row(parsed, without)
     except ChipwiseError as error:
         return Scored(*base, None, None, str(error))
-    return Scored(*base, mine, other, "", compiled)
+    runner = runner_of(parsed, mine) if kind == "training" else None
+    return Scored(*base, mine, other, "", compiled, runner=runner)
 
 
 def score(
@@ -181,6 +183,9 @@ def score(
         "not_eligible": dict(left.most_common()),
         **sections(main),
     }
+    if training and compiling is None:
+        table = winners(s.runner for s in training if s.runner)
+        out |= {"winners": table} if table else {}
     if kernels:
         of = split(
             [row for kind, row in work if kind == "kernel"], lambda ids: summary([s for s in kernels if s.id in ids])

@@ -12,6 +12,7 @@ from chipwise.validate.by_distance import by_distance
 from chipwise.validate.compiled import CompiledRow
 from chipwise.validate.summary import Pair
 from chipwise.validate.summary import summary as rated
+from chipwise.validate.winners import Runner
 
 FIELDS = {"by_family": "family", "by_chip": "chip", "by_source": "source"}
 RATE = "tokens/s"
@@ -42,6 +43,7 @@ class Scored:
         ""  # of inference: "throughput", "ttft", "tpot" or "e2e"; of edge rows "latency", "throughput" or "energy"
     )
     mode: str = ""  # of inference: "fixed_batch", "scheduled" or "open"; of edge rows the scenario
+    runner: Runner | None = None  # of training rows that were predicted: for the same model on other chips
     also: Mapping[str, Estimate] = field(default_factory=dict)  # of edge rows: with the whole device or model left out
 
     def as_dict(self) -> dict[str, Any]:

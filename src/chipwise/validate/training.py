@@ -20,6 +20,7 @@ from chipwise.predict.model.training import costs
 from chipwise.predict.setup import Setup
 from chipwise.predict.site import execution_target, labels, slice_for, step_coefficients
 from chipwise.validate.training_rows import TrainingRow
+from chipwise.validate.winners import Runner
 
 # A published run did fit: the least recomputation within this much of the bookkeeping is taken as its own.
 SLACK = 1.05
@@ -79,3 +80,17 @@ def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[E
         seconds = max(float(times.total[0]) * factor, bound)  # no calibration beats physics
         out.append(step_estimate(seconds, bound, row.chip, row.workload, row.stack, c, published.nearest(layout)))
     return out
+
+
+def runner_of(row: TrainingRow, step: Estimate) -> Runner:
+    """A row's step beside others of its model."""
+    m, t = row.workload.model, row.workload.train
+    experts = m.experts.count if m.experts else 0
+    return Runner(
+        model=f"{m.family} {m.layers}x{m.d_model}x{m.heads}x{m.d_ff}x{experts} lora={t.lora_rank}",
+        family=row.chip.family,
+        sequence=t.sequence,
+        tokens=t.global_batch * t.sequence / row.chips,
+        observed_s=row.observed_s,
+        step=step,
+    )

@@ -35,6 +35,10 @@ WHOLE = [
 UNFITTED = [
     "Figures of sources that no coefficient was fitted to, by intervals that have not seen the repository.",
 ]
+WINNERS = [
+    "Pairs of a GPU and a TPU that trained the same model, tokens/s a chip at least 10 % apart: how often the chip",
+    "that is predicted to be faster is, and what is lost where it isn't.",
+]
 OPENED = [
     "Runs of services to which requests came by themselves, each replayed: as many requests at the same rate, to a",
     "replica set up alike. Scored by the refit that left their model out; their source left out, nothing is known of",
@@ -83,6 +87,22 @@ DISTANCE: list[Column[Group]] = [
     Column("low", lambda g: g.summary["low"], "low end", _share("low", "+"), help="median, from the value"),
     Column("high", lambda g: g.summary["high"], "high end", _share("high", "+"), help="median, from the value"),
 ]
+
+
+WINNER: list[Column[Group]] = [
+    Column("name", lambda g: g.name, "pairs of", words=True, help="pairs that were counted together"),
+    Column("pairs", lambda g: g.summary["pairs"], "pairs", help="clear pairs"),
+    Column("right", lambda g: g.summary["right"], "right", help="whose winner was right"),
+    Column("share_right", lambda g: g.summary["share_right"], "share", _share("share_right"), help="a fraction"),
+    Column("median_lost", lambda g: g.summary["median_lost"], "lost where wrong", _share("median_lost"), help="median"),
+    Column("most_lost", lambda g: g.summary["most_lost"], "at most", _share("most_lost"), help="a fraction"),
+]
+
+
+def winner_table(scores: Mapping[str, Any]) -> list[Block]:
+    """Whether predictions choose between GPU and TPU rightly."""
+    pairs = scores.get("winners", {})
+    return [table(WINNER, [Group(*pair) for pair in pairs.items()])] if pairs else []
 
 
 def distances(pairs: Mapping[str, Mapping[str, Any]], title: str) -> Table:
@@ -149,6 +169,8 @@ def published_blocks(scores: Mapping[str, Any]) -> list[Block]:
         else TRAINED
     )
     out: list[Block] = [*map(Text, (head, *words, "")), *part("All", scores)]
+    if "winners" in scores:
+        out += [*section("GPU or TPU", WINNERS), Text(""), *winner_table(scores)]
     memory = scores.get("memory", {})
     if memory.get("mean_difference") is not None:
         line = (
@@ -197,6 +219,8 @@ def scoreboard(scores: Mapping[str, Any]) -> str:
         "",
         *_markdown(part("All", scores)),
     ]
+    if "winners" in scores:
+        lines += ["", "## GPU or TPU", "", " ".join(WINNERS), "", *_markdown(winner_table(scores))]
     if "inference" in scores:
         lines += ["", "## Inference", "", " ".join(SERVED), "", *_markdown(part("All figures", scores["inference"]))]
     if "open_loop" in scores:
