@@ -43,7 +43,7 @@ WORK: dict[str, tuple[int, dict]] = {  # chips, workload; steps are scaled to ho
     "llama-3.1-8b": (16, {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096}}),
     "llama-3.1-8b-lora": (
         8,
-        {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096, "lora": {"variant_order": 16}}},
+        {"model": "llama-3.1-8b", "train": {**LM, "global_batch": 64, "sequence": 4096, "lora": {"rank": 16}}},
     ),
     "bert-large": (8, {"model": "bert-large", "train": {**LM, "global_batch": 256, "sequence": 512}}),
     "resnet-50": (8, {"model": "resnet-50", "train": {**LM, "global_batch": 1024}}),
@@ -52,7 +52,7 @@ WORK: dict[str, tuple[int, dict]] = {  # chips, workload; steps are scaled to ho
     "dit-xl/2": (8, {"model": "dit-xl/2", "train": {**LM, "global_batch": 256}}),
     "mixtral-8x7b-lora": (
         16,
-        {"model": "mixtral-8x7b", "train": {**LM, "global_batch": 32, "sequence": 4096, "lora": {"variant_order": 16}}},
+        {"model": "mixtral-8x7b", "train": {**LM, "global_batch": 32, "sequence": 4096, "lora": {"rank": 16}}},
     ),
 }
 PRICES = {"list prices of one cloud (gcp)": "gcp", "h100 of a GPU cloud (runpod), TPUs of gcp": "runpod"}

@@ -13,11 +13,21 @@ from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fle
 from chipwise.verbs.diff import diff
 from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.measure import check, numerics, validate
-from chipwise.verbs.observe import read_log
+from chipwise.verbs.observe import (
+    accepted_telemetry,
+    diagnose,
+    fleet_goodput,
+    learn_from_runs,
+    measure_goodput,
+    observe_job,
+    observe_jobs,
+    read_log,
+)
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
 
 __all__ = [
+    "accepted_telemetry",
     "bench",
     "capacity",
     "check",
@@ -25,11 +35,17 @@ __all__ = [
     "compare",
     "compare_edge",
     "cost",
+    "diagnose",
     "diff",
+    "fleet_goodput",
     "layouts",
+    "learn_from_runs",
     "load",
+    "measure_goodput",
     "models",
     "numerics",
+    "observe_job",
+    "observe_jobs",
     "plan_fleet",
     "predict",
     "prices",

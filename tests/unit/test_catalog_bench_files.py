@@ -81,7 +81,7 @@ def test_what_is_no_object_is_refused(content, found):
 
 
 def test_a_file_that_is_not_there_is_refused():
-    with pytest.raises(BrokenFile, match="No such file"):
+    with pytest.raises(BrokenFile, match="no such file"):
         read(Path("absent.json"))
 
 

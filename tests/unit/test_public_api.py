@@ -34,6 +34,13 @@ VERBS = (
     "models",
     "prices",
     "read_log",
+    "diagnose",
+    "measure_goodput",
+    "learn_from_runs",
+    "accepted_telemetry",
+    "observe_job",
+    "observe_jobs",
+    "fleet_goodput",
     "update_prices",
 )
 TYPES = ("Knowledge", "Estimate")

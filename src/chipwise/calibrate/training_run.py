@@ -31,7 +31,8 @@ from chipwise.calibrate.steps import (
 from chipwise.calibrate.tpu_rows import read_rows
 from chipwise.calibrate.tpu_tables import corrections, tables, tables_in_words, usable
 from chipwise.catalog.calibration import SCHEMA, TRAINING, TRAINING_REFITS
-from chipwise.predict.estimate import FEWEST, group_of, quantile_pair
+from chipwise.predict.estimate import FEWEST, Nearness, group_of, quantile_pair
+from chipwise.predict.learn.step_residuals import PRIOR
 from chipwise.predict.microbenchmark import predict_kernel
 from chipwise.predict.site import architecture
 from chipwise.validate import kernel_rows, training_rows
@@ -60,22 +61,23 @@ def calibrate_training(root: Path, date: str, say: Say = print, sweep: Path | No
     before = residuals(steps, every, believed(steps))
     say(f"training steps: {len(rows)} rows; by priors alone: mean {mean_error(before):.1%}")
     folds, refits, cross = _groups_left_out(steps)
+    where = np.array([folds[g] for g in steps.group])
+    alike = likeness(steps, where), likeness(steps, steps.source)
     say(f"  by group left out: mean {mean_error(cross):.1%}, median {median_error(cross):.1%}")
     without, blind_kernels = _kernels_left_out(root, kernel, compiled)
     blind = _sources_left_out(rows, steps, without, compiled)
     say(f"  by source left out: mean {mean_error(blind):.1%}, median {median_error(blind):.1%}")
-    intervals = _intervals(rows, cross, blind)
-    where = np.array([folds[g] for g in steps.group])
+    intervals = _intervals(rows, cross, blind, *alike)
     for i, refit in enumerate(refits):  # a fold's interval knows nothing of the fold
         others = np.flatnonzero(where != i)
-        refit["intervals"] = _intervals([rows[j] for j in others], cross[others], blind[others])
+        refit["intervals"] = _intervals([rows[j] for j in others], *(e[others] for e in (cross, blind, *alike)))
     intervals["kernels"] = kernel_intervals(kernel, blind_kernels)
     for source, entry in without.items():
         if "step" not in entry:
             continue
         others = np.array([r.source != source for r in rows])
-        pair = list(quantile_pair(list(blind[others])))
-        entry["intervals"] = {"architectures": [], "stacks": [], "groups": {}, "unknown": pair}
+        rest = [row for row, other in zip(rows, others, strict=True) if other]
+        entry["intervals"] = _intervals(rest, *(e[others] for e in (cross, blind, *alike)))
     scored = compiled_errors(root, base)
     if scored:
         compiled.update(compiled_intervals(scored))
@@ -159,7 +161,36 @@ def _sources_left_out(
     return errors
 
 
-def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[str, Any]:
+def likeness(steps: Steps, group: NDArray[Any]) -> Array:
+    """How alike the nearest step of another group is to each."""
+    near = PRIOR.covariance(steps.points, steps.points)
+    return np.asarray(np.where(group[:, None] == group[None, :], 0.0, near).max(axis=1))
+
+
+def _nearness(rows: Sequence[TrainingRow], cross: Array, blind: Array, *alike: Array) -> dict[str, Any]:
+    """Quantiles of errors by family of chips, of steps that nothing published is quite like, or like; far holds nearer.
+
+    A family with few such steps takes those of all.
+    """
+    table: dict[tuple[str, Nearness], list[float]] = {}
+    for row, errors in zip(rows, zip(cross, blind, *alike, strict=True), strict=True):
+        for error, near in zip(errors[:2], errors[2:], strict=True):
+            for family in (row.chip.family, ""):
+                table.setdefault((family, Nearness.of(float(near))), []).append(float(error))
+    out: dict[str, Any] = {}
+    for family in sorted({row.chip.family for row in rows}):
+        low = high = 0.0
+        for nearness in (Nearness.SOME, Nearness.FAR):
+            own = table.get((family, nearness), [])
+            ends = quantile_pair(own if len(own) >= FEWEST else table.get(("", nearness), [0.0]))
+            low, high = min(low, ends[0]), max(high, ends[1])
+            out.setdefault(family, {})[str(nearness)] = [low, high]
+    return out
+
+
+def _intervals(
+    rows: Sequence[TrainingRow], cross: Array, blind: Array, near_group: Array, near_source: Array
+) -> dict[str, Any]:
     groups: dict[str, list[float]] = {}
     for row, e in zip(rows, cross, strict=True):
         groups.setdefault(group_of(row.chip, row.workload.model), []).append(float(e))
@@ -172,6 +203,7 @@ def _intervals(rows: Sequence[TrainingRow], cross: Array, blind: Array) -> dict[
         "precisions": sorted({f"{architecture(r.chip)}/{r.workload.train.precision}" for r in rows}),
         "groups": {g: list(quantile_pair(e)) if len(e) >= FEWEST else pooled for g, e in groups.items()},
         "unknown": list(quantile_pair([float(e) for e in blind])),
+        "nearness": _nearness(rows, cross, blind, near_group, near_source),
     }
 
 

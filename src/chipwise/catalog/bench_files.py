@@ -10,8 +10,9 @@ from typing import Any
 
 from chipwise.errors import BrokenFile, InputError
 from chipwise.io.atomic import atomic_write
-from chipwise.io.files import MAX_BYTES, read_text
+from chipwise.io.files import MAX_BYTES
 from chipwise.io.paths import data_folder
+from chipwise.io.regular_file import read_bytes
 
 SCHEMA = "chipwise.bench-calibration/1"
 
@@ -29,7 +30,7 @@ def user_folder() -> Path:
 def read(path: Path) -> Mapping[str, Any]:
     """One file, refused with the reason where it is none of ours."""
     try:
-        raw = json.loads(read_text(path, MAX_BYTES, "calibration"))
+        raw = json.loads(read_bytes(path, MAX_BYTES, "calibration"))
     except (ValueError, RecursionError) as error:
         accepted = f"a JSON file written by `chipwise calibrate bench` ({error})"
         raise BrokenFile("calibration", str(path), accepted) from None

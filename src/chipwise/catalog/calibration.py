@@ -1,7 +1,8 @@
 """Calibration: what published and measured results say of predictions, in dated files that `calibrate` writes.
 
-A `Calibration` has three parts: `training` (kernels, links and training steps, from published rows), `serving` (from
-published serving rows, read when first used) and `bench` (chips measured by `chipwise bench`, read chip by chip).
+A `Calibration` has four parts: `training` (kernels, links and training steps, from published rows), `serving` (from
+published serving rows, read when first used), `bench` (chips measured by `chipwise bench`, read chip by chip) and
+`telemetry` (what one's own runs took).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog import bench_files
+from chipwise.catalog import bench_files, telemetry_files
+from chipwise.catalog.telemetry_files import Telemetry
 from chipwise.errors import BrokenFile
 from chipwise.io.regular_file import read_bytes
 
@@ -149,6 +151,7 @@ class Calibration:
     training: TrainingCalibration = field(default_factory=TrainingCalibration)
     load_serving: Callable[[], ServingCalibration] = ServingCalibration  # called when `serving` is asked for
     bench: Bench = field(default_factory=Bench)
+    telemetry: Telemetry = field(default_factory=Telemetry)  # what one's own runs took, where that was accepted
 
     @property
     def serving(self) -> ServingCalibration:
@@ -162,7 +165,8 @@ class Calibration:
 
 @cache
 def load_calibration(bench: bool = True, refits: bool = False) -> Calibration:
-    """The newest calibration in the package; `bench`: measurements of a chip come before what is published of it.
+    """The newest calibration in the package; `bench`: measurements of a chip come before what is published of it, and
+    what one's own runs took counts where it was accepted.
 
     `refits` adds those that leave published rows out, for validation.
     """
@@ -175,9 +179,10 @@ def packaged_folder() -> Path:
 
 
 def read_calibration(folder: Path, bench: bool = True, refits: bool = False) -> Calibration:
-    """The newest calibration in a folder."""
+    """The newest calibration in a folder; `bench`: with what was measured and observed by the user."""
     serving = cache(partial(read_serving, folder, refits))
-    return Calibration(read_training(folder, refits), serving, Bench(used=bench))
+    telemetry = telemetry_files.read() if bench else Telemetry()
+    return Calibration(read_training(folder, refits), serving, Bench(used=bench), telemetry)
 
 
 def read_training(folder: Path, refits: bool = False) -> TrainingCalibration:

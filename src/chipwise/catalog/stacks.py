@@ -91,6 +91,7 @@ class Stack:
     plain_for: tuple[str, ...] = ()  # "train:gpu": assumed for models that are no language models
     adapters_for: tuple[str, ...] = ()  # "train:gpu": assumed where adapters (LoRA) of language models are trained
     bases: FrozenBases = NO_BASES  # of 4 bits, beside those of 16
+    tuned: tuple[str, ...] = ()  # families of chips for whose generations it publishes compiler flags and block sizes
     bench: str = ""  # the framework of `bench` that runs a step as this stack does; "": none
     releases: CitedTable = NOTHING  # by the beginning of a version, when it came out, in years
     serving: ServingDefaults | None = None  # where it serves
@@ -157,6 +158,7 @@ def stack_from_table(table: Mapping[str, Any]) -> Stack:
         plain_for=tuple(table.get("plain_for", ())),
         adapters_for=tuple(table.get("adapters_for", ())),
         bases=frozen_bases(table["bases"]) if "bases" in table else NO_BASES,
+        tuned=tuple(table.get("tuned", ())),
         bench=table.get("bench", ""),
         releases=cited_table(table.get("releases")),
         serving=serving_defaults(table["serving"]) if "serving" in table else None,

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from chipwise.cli.completion import complete_chips, one_of
 from chipwise.cli.declare import argument, group, option
-from chipwise.cli.options import NO_FLAGS, Flags, OutFile, TableJsonCsv, with_workload_flags
+from chipwise.cli.options import (
+    NO_FLAGS,
+    NO_PRICE_FLAGS,
+    Flags,
+    OutFile,
+    PriceFlags,
+    TableJson,
+    TableJsonCsv,
+    with_price_flags,
+    with_workload_flags,
+)
+from chipwise.cli.router import LedgerOpt
+from chipwise.route.names import JOB_STATES
+
+if TYPE_CHECKING:
+    from chipwise.compare.training.predict import PricedPrediction
+    from chipwise.knowledge import Knowledge
 
 EXAMPLES = """\b
 Examples:
   chipwise observe read examples/logs/maxtext.log
   chipwise observe read examples/logs/titan.log --against examples/llama-3.1-8b-pretrain.yaml --batch 64 --on h100:8
+  chipwise observe health examples/logs/slow.log --on h100:8
+  chipwise observe goodput examples/logs/slow.log --on h100:8
 """
 READ_EXAMPLES = """\b
 Examples:
@@ -19,10 +40,50 @@ Examples:
   chipwise observe read examples/logs/kernel.log -o json
   chipwise observe read examples/logs/titan.log --against examples/llama-3.1-8b-pretrain.yaml --batch 64 --on h100:8
 """
+HEALTH_EXAMPLES = """\b
+Examples:
+  chipwise observe health examples/logs/slow.log --on h100:8
+  chipwise observe health examples/logs/kernel.log
+  chipwise observe health examples/logs/titan.log --against examples/llama-3.1-8b-pretrain.yaml --batch 64 --on h100:8
+"""
+GOODPUT_EXAMPLES = """\b
+Examples:
+  chipwise observe goodput examples/logs/slow.log --on h100:8
+  chipwise observe goodput --by team --month 2026-11
+  chipwise observe goodput --by job --logs -o csv
+"""
+JOB_EXAMPLES = """\b
+Examples:
+  chipwise observe job 1
+  chipwise observe job 1 --attempt 1 -o json
+"""
+JOBS_EXAMPLES = """\b
+Examples:
+  chipwise observe jobs
+  chipwise observe jobs --state all -o csv
+"""
+ALL = "all"
+BY = ("job", "pool", "team", "owner", "month")
 FORMATS = (
     "maxtext", "torchtitan", "megatron", "nemo", "deepspeed", "hf-trainer", "lightning", "levanter", "mlperf", "steps",
     "vllm", "sglang", "tensorrt-llm", "prometheus", "kernel", "vllm-bench", "llm-d", "json",
 )  # fmt: skip
+FormatOpt = Annotated[
+    str | None,
+    option("--format", "NAME", f"One of {', '.join(FORMATS)}. Default: found by what it says.", one_of(*FORMATS)),
+]
+AgainstOpt = Annotated[
+    str | None, option("--against", "WORKLOAD", "Hold it against the prediction of this workload: a file or a model.")
+]
+UntilOpt = Annotated[
+    str | None,
+    option(
+        "--until", "TIME", "The run went on to here: now, 2026-11-02T10:00:00Z. Default: the last stamp in the log."
+    ),
+]
+LayoutOpt = Annotated[
+    str | None, option("--layout", "AXES", "How it was split, with --against: fsdp=128. Default: the best.")
+]
 
 app = group("observe", "Read what really happened, and hold it against what was predicted.", EXAMPLES)
 
@@ -31,20 +92,12 @@ app = group("observe", "Read what really happened, and hold it against what was 
 @with_workload_flags
 def read(
     file: Annotated[str, argument("FILE", "A log, or a page of metrics (gzip as well); - for standard input.")],
-    format: Annotated[
-        str | None,
-        option("--format", "NAME", f"One of {', '.join(FORMATS)}. Default: found by what it says.", one_of(*FORMATS)),
-    ] = None,
-    against: Annotated[
-        str | None,
-        option("--against", "WORKLOAD", "Hold it against the prediction of this workload: a file or a model."),
-    ] = None,
+    format: FormatOpt = None,
+    against: AgainstOpt = None,
     on: Annotated[
         str | None, option("--on", "CHIPS", "The chips it ran on, with --against: h100:64, v5e:8x8.", complete_chips)
     ] = None,
-    layout: Annotated[
-        str | None, option("--layout", "AXES", "How it was split, with --against: fsdp=128. Default: the best.")
-    ] = None,
+    layout: LayoutOpt = None,
     flags: Flags = NO_FLAGS,
     output: TableJsonCsv = "table",
     out: OutFile = None,
@@ -56,19 +109,155 @@ def read(
     """
     from chipwise import api
     from chipwise.errors import InputError
+    from chipwise.knowledge import Knowledge
     from chipwise.present.output import show
+
+    if against is None and on is not None:
+        raise InputError("--on", on, "--against WORKLOAD beside it")
+    prediction = _prediction(against, on, layout, flags, Knowledge.default())
+    show(api.read_log(file, format=format, against=prediction), output, out)
+
+
+@app.command("health", epilog=HEALTH_EXAMPLES)
+@with_workload_flags
+@with_price_flags
+def health(
+    file: Annotated[str, argument("FILE", "A log, or a page of metrics (gzip as well); - for standard input.")],
+    format: FormatOpt = None,
+    against: AgainstOpt = None,
+    on: Annotated[
+        str | None,
+        option("--on", "CHIPS", "The chips it ran on: h100:64, v5e:8x8. They price what was lost.", complete_chips),
+    ] = None,
+    layout: LayoutOpt = None,
+    until: UntilOpt = None,
+    flags: Flags = NO_FLAGS,
+    offers: PriceFlags = NO_PRICE_FLAGS,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Say what is wrong with a run by what it printed, what to do, and what it has cost.
+
+    Hung or stalled, slower than predicted from its first step (--against), slower than it was, ranks and nodes slower
+    than the others, throttled devices, and faults: each with its evidence, seconds, chip-hours and dollars.
+    """
+    from chipwise import api
+    from chipwise.knowledge import Knowledge
+    from chipwise.present.output import show
+
+    known = Knowledge.default(**offers)
+    prediction = _prediction(against, on, layout, flags, known)
+    show(api.diagnose(file, format=format, against=prediction, on=on, until=until, knowledge=known), output, out)
+
+
+@app.command("goodput", epilog=GOODPUT_EXAMPLES)
+@with_price_flags
+def goodput(
+    file: Annotated[
+        str | None,
+        argument("FILE", "A log of training (gzip as well); - for standard input. Without one: the jobs of a ledger."),
+    ] = None,
+    format: FormatOpt = None,
+    on: Annotated[
+        str | None, option("--on", "CHIPS", "The chips that the log's run had: h100:64, v5e:8x8.", complete_chips)
+    ] = None,
+    until: UntilOpt = None,
+    by: Annotated[
+        str | None,
+        option("--by", "WHAT", f"Of a ledger's jobs: by {', '.join(BY)}. Default: pool.", one_of(*BY)),
+    ] = None,
+    month: Annotated[str | None, option("--month", "MONTH", "Of a ledger's jobs: 2026-11 alone (UTC).")] = None,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Of a ledger's jobs: read what attempts printed, for all classes of loss.")
+    ] = False,
+    ledger: LedgerOpt = "",
+    offers: PriceFlags = NO_PRICE_FLAGS,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Say where time went: steps that count, and start-up, compiling, data, checkpoints, lost work, recovery and more.
+
+    Of one run by its log, each second counted once; or of the jobs of a ledger, by job, pool, team, owner or month.
+    """
+    from chipwise import api
+    from chipwise.errors import InputError
+    from chipwise.knowledge import Knowledge
+    from chipwise.present.output import show
+
+    if file is not None:
+        of_ledger = {"--by": by, "--month": month, "--logs": "given" if logs else None}
+        _refuse(of_ledger, "no FILE beside it: it is for the jobs of a ledger")
+        known = Knowledge.default(**offers)
+        show(api.measure_goodput(file, format=format, on=on, until=until, knowledge=known), output, out)
+        return
+    _refuse({"--format": format, "--on": on, "--until": until}, "a FILE beside it")
+    price = next(((name, value) for name, value in offers.items() if value), None)
+    if price is not None:
+        raise InputError(
+            f"--{price[0].replace('_', '-')}", str(price[1]), "a FILE beside it: jobs have their pools' prices"
+        )
+    show(api.fleet_goodput(ledger, by=by or BY[1], month=month, logs=logs), output, out)
+
+
+@app.command("job", epilog=JOB_EXAMPLES)
+def job(
+    job: Annotated[str, argument("ID", "The number of a job.")],
+    attempt: Annotated[int | None, option("--attempt", "N", "Of this attempt; default: the newest.", min=1)] = None,
+    ledger: LedgerOpt = "",
+    output: TableJson = "table",
+    out: OutFile = None,
+) -> None:
+    """One job as it really runs: its steps, health and goodput, against its prediction, and what is left.
+
+    Its output is read as `jobs logs` reads it. A running job's time and cost are estimated again, at the pace of now.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    show(api.observe_job(job, ledger, attempt=attempt), output, out)
+
+
+@app.command("jobs", epilog=JOBS_EXAMPLES)
+def jobs(
+    ledger: LedgerOpt = "",
+    state: Annotated[
+        str, option("--state", "STATE", f"In this state: {', '.join((*JOB_STATES, ALL))}.", one_of(*JOB_STATES, ALL))
+    ] = "running",
+    owner: Annotated[str | None, option("--owner", "NAME", "Only of this owner.")] = None,
+    limit: Annotated[int, option("--limit", "N", "The newest so many.", min=1)] = 100,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Jobs as they really run: step, actual over predicted, goodput, health, time and cost that are left."""
+    from chipwise import api
+    from chipwise.present.output import show
+
+    show(api.observe_jobs(ledger, state=None if state == ALL else state, owner=owner, limit=limit), output, out)
+
+
+def _refuse(given: Mapping[str, str | None], expected: str) -> None:
+    """Refuse the first option that has a value."""
+    from chipwise.errors import InputError
+
+    name = next((name for name, value in given.items() if value is not None), None)
+    if name is not None:
+        raise InputError(name, str(given[name]), expected)
+
+
+def _prediction(
+    against: str | None, on: str | None, layout: str | None, flags: Flags, known: Knowledge
+) -> PricedPrediction | None:
+    """The prediction that a log is held against; flags that only say what to predict need a workload."""
+    from chipwise import api
+    from chipwise.errors import InputError
     from chipwise.workload.read import read_workload
 
-    if against is None and (
-        lost := next((name for name, value in (("--on", on), ("--layout", layout)) if value), None)
-    ):
-        raise InputError(lost, str(on or layout), "--against WORKLOAD beside it")
-    changed = next(((name, value) for name, value in flags.items() if value is not None), None)
-    if against is None and changed is not None:
-        raise InputError(f"--{changed[0].replace('_', '-')}", changed[1], "--against WORKLOAD beside it")
-    if against is not None and on is None:
+    if against is None:
+        given = {"layout": layout, **flags}
+        lost = next(((name, value) for name, value in given.items() if value is not None), None)
+        if lost is not None:
+            raise InputError(f"--{lost[0].replace('_', '-')}", lost[1], "--against WORKLOAD beside it")
+        return None
+    if on is None:
         raise InputError("--against", against, "--on CHIPS beside it: what it ran on")
-    prediction = None
-    if against is not None and on is not None:
-        prediction = api.predict(read_workload(against, flags), on, layout=layout)
-    show(api.read_log(file, format=format, against=prediction), output, out)
+    return api.predict(read_workload(against, flags), on, layout=layout, knowledge=known)

@@ -13,7 +13,7 @@ from chipwise.compiled.timing.step import CompiledStep, compiled_step
 from chipwise.errors import DoesNotFit, MissingCompiler, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.model.schedule import COLLECTIVES
-from chipwise.predict.prediction import Prediction
+from chipwise.predict.prediction import Prediction, observed_in_words
 
 # The parts of a prediction that classes of compiled ops belong to; anything else is bound by memory
 PARTS = {"matmul": "matmul", "conv": "matmul", "attention": "attention", "host": "offload"}
@@ -58,7 +58,8 @@ def compiled_prediction(p: Prediction, outcome: Compiled | Refused, calibration:
     memory["outputs"] = max(outcome.memory.get("outputs", 0.0) - outcome.memory.get("aliased", 0.0), 0.0) * devices
     memory["total"] = sum(memory.values())
     versions = ", ".join(f"{name} {outcome.versions[name]}" for name in ("jax", "libtpu") if name in outcome.versions)
-    assumptions = [a for a in p.assumptions if not a.startswith("software:")]
+    observed = observed_in_words(p.workload, p.accelerators, p.stack, calibration)  # of modeled steps: not of these
+    assumptions = [a for a in p.assumptions if not a.startswith("software:") and a not in observed]
     parts, hidden = parts_of(step), sum(step.timing.hidden.values())
     bound = max(p.math_s, hidden + sum(parts[name] for name in COLLECTIVES if name in parts))
     lawful = _lawful(step.estimate, bound)

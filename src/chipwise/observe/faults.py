@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from chipwise.observe.records import CAUSES, Fault, FaultClass
+from chipwise.observe.records import CAUSES, Fault, FaultClass, Severity
 
 _XID = re.compile(r"NVRM: Xid \((PCI:[0-9A-Fa-f:.]++)[^)]*+\): (\d+)(?:,|\b)(.*)")
 _OFF_BUS = re.compile(r"\bfallen off the bus")
@@ -125,6 +125,7 @@ class Xid:
 
     number: int
     kind: FaultClass
+    severity: Severity
     meaning: str
     action: str
 
@@ -136,7 +137,11 @@ def xids() -> dict[int, Xid]:
     rows = csv.DictReader(text.splitlines())
     return {
         int(row["xid"]): Xid(
-            number=int(row["xid"]), kind=FaultClass(row["class"]), meaning=row["meaning"], action=row["action"]
+            number=int(row["xid"]),
+            kind=FaultClass(row["class"]),
+            severity=Severity(row["severity"]),
+            meaning=row["meaning"],
+            action=row["action"],
         )
         for row in rows
     }
@@ -151,7 +156,7 @@ class FaultReader:
         self._traceback = False
         self._exception: Fault | None = None  # the last, and whether anything went on after it
 
-    def read(self, line: str, number: int, progress: bool) -> None:
+    def read(self, line: str, number: int, progress: bool, at: float | None = None) -> None:
         """Take a line; `progress`: it shows a step or a window, so what failed before was survived."""
         if progress:
             self._traceback, self._exception = False, None
@@ -160,18 +165,18 @@ class FaultReader:
             self._traceback = True
         if any(word in line for word in _KERNEL_WORDS) and _KERNEL.search(line):
             self.kernel_lines += 1
-            if fault := _of_kernel(line, number):
+            if fault := _of_kernel(line, number, at):
                 self._faults.append(fault)
                 return
         for kind, words, pattern in _WORDS:
             if any(word in line for word in words) and pattern.search(line):
                 device = _DEVICE.search(line)
                 self._faults.append(
-                    Fault(kind=kind, device=device[1] if device else None, line=_short(line), number=number)
+                    Fault(kind=kind, device=device[1] if device else None, line=_short(line), number=number, at=at)
                 )
                 break
         if self._traceback and (match := _EXCEPTION.match(line.strip())) and match[1] not in _NOT_AT_FAULT:
-            self._exception = Fault(kind=FaultClass.PROGRAM, line=_short(line), number=number)
+            self._exception = Fault(kind=FaultClass.PROGRAM, line=_short(line), number=number, at=at)
             self._traceback = False
 
     def faults(self) -> list[Fault]:
@@ -187,20 +192,20 @@ class FaultReader:
         return _once(faults)
 
 
-def _of_kernel(line: str, number: int) -> Fault | None:
+def _of_kernel(line: str, number: int, at: float | None) -> Fault | None:
     match = _XID.search(line)
     if match is None:
         if not _OFF_BUS.search(line):
             return None
         device = _DEVICE.search(line)
-        return Fault(kind=FaultClass.BUS, device=device[1] if device else None, line=_short(line), number=number)
+        return Fault(kind=FaultClass.BUS, device=device[1] if device else None, line=_short(line), number=number, at=at)
     cause = _PREVIOUS.search(match[3])  # of Xid 45: what it cleans up after
     code = int(cause[1] if cause else match[2])
     xid = xids().get(code)
     if _RECOVERY.search(line):  # nothing to recover from
         return None
     kind = xid.kind if xid else FaultClass.DRIVER
-    return Fault(kind=kind, device=match[1].removeprefix("PCI:"), xid=code, line=_short(line), number=number)
+    return Fault(kind=kind, device=match[1].removeprefix("PCI:"), xid=code, line=_short(line), number=number, at=at)
 
 
 def _without_companions(faults: list[Fault]) -> list[Fault]:

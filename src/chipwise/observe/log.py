@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice, pairwise
 from statistics import median
 
 from chipwise.errors import UnknownName
+from chipwise.observe.clock import Clock
 from chipwise.observe.faults import FaultReader
 from chipwise.observe.formats import DOCUMENTS, FORMATS, GENERAL, KERNEL, Reader
 from chipwise.observe.formats.documents import ExpositionReader, document
+from chipwise.observe.formats.line_format import Findings
 from chipwise.observe.formats.mllog import MlperfReader
+from chipwise.observe.marks import Mark, mark_of
 from chipwise.observe.numbers import number
+from chipwise.observe.ranks import RankStep, RankTimers, by_rank
 from chipwise.observe.records import Fault, ServingWindow, Step
 from chipwise.observe.text import MAX_DOCUMENT_BYTES
 
@@ -23,7 +27,8 @@ UNNAMED_LAG_STEPS = 3  # the same where lines do not name their rank: further ba
 WARM_UP = 3  # steps after a start that compile, or are told before they have run
 FEWEST_SETTLED = 3  # steps behind the warm-up from which a run has settled
 _STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.{0,200}?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
-_NOT_VALUES = ("rank",)
+_TOTAL = re.compile(r"\biteration\s+\d+/\s*(\d+)|\bglobal_step\s+\d+/(\d+)|\bstep\s+\d+/(\d+)")
+_NOT_VALUES = ("rank", "at", "line")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,12 @@ class Log:
     metrics: dict[str, float]
     unread: int  # lines that look like the format's and lack what its lines say: it has changed, or they are cut
     duplicates: int  # steps that another rank told already
+    ranks: list[RankStep] = field(default_factory=list)  # steps by rank, where the log has them
+    marks: list[Mark] = field(default_factory=list)  # lines that say what is done instead of steps
+    series: dict[str, dict[str, float]] = field(default_factory=dict)  # of a page of metrics, by name and labels
+    total_steps: int | None = None  # of the whole run, where its steps say "10 of 500"
+    began: float | None = None  # seconds since 1970, of the first stamp
+    ended: float | None = None  # of the last
 
     def settled(self, key: str) -> list[float]:
         """A value of the steps behind the warm-up of each start; of all, where too few are."""
@@ -66,31 +77,60 @@ def read_lines(lines: Iterable[str], format: str | None = None) -> Log:
         head, whole = _head(first, stream)
         made = document("\n".join(head)) if whole else None
         if made is not None:
-            return _log(made[0], len(head), made[1].steps, [], made[1].metrics, [], 0)
+            return _log(made[0], len(head), made[1])
         stream = chain(head[1:], stream)
     return _read(first, stream, format)
 
 
 def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     readers: list[Reader] = [make() for name, make in FORMATS.items() if format in (None, name)]
-    faults, timings, count = FaultReader(), _StepTimes(), 0
+    faults, timings, clock, timers = FaultReader(), _StepTimes(), Clock(), RankTimers()
+    marks: list[Mark] = []
+    total: int | None = None
+    began: float | None = None
+    at: float | None = None
+    step: int | None = None
+    count = 0
     for line in chain([first], rest):
         count += 1
         progress, words = False, line[:MAX_WORDS]
+        if (stamp := clock.read(words)) is not None:
+            at, began = stamp, stamp if began is None else began
         for reader in readers:  # the general one is the last, and takes what no other has
+            steps = reader.found.steps
+            before = len(steps)
             text = line if isinstance(reader, MlperfReader) else words
             progress = ((not progress or reader.name != GENERAL) and reader.read(text)) or progress
+            for each in steps[before:]:
+                each.at, each.line, step = stamp, count, each.step
         timings.read(words)
-        faults.read(words, count, progress)
+        timers.read(words, step)
+        if progress:
+            total = total_of(words) or total
+        elif (mark := mark_of(words, count)) is not None:
+            marks.append(mark)
+        faults.read(words, count, progress, at)
     for reader in readers:
         if isinstance(reader, ExpositionReader):
             reader.end()
     chosen = _chosen(readers)
     if chosen is None:
-        return _log(KERNEL if faults.kernel_lines else None, count, [], [], {}, faults.faults(), 0)
-    timings.complete(chosen.found.steps)
-    found = chosen.found
-    return _log(chosen.name, count, found.steps, found.serving, found.metrics, faults.faults(), found.unread)
+        log = _log(KERNEL if faults.kernel_lines else None, count, Findings(), faults.faults())
+    else:
+        timings.complete(chosen.found.steps)
+        log = _log(chosen.name, count, chosen.found, faults.faults(), timers.rows)
+    series = dict(chosen.series) if isinstance(chosen, ExpositionReader) else {}
+    return replace(log, series=series, marks=marks, total_steps=total, began=began, ended=at)
+
+
+def total_of(line: str) -> int | None:
+    """How many steps the whole run has, by a line of one of them.
+
+    >>> total_of(" iteration       10/     500 | lm loss: 2.5"), total_of("step: 10  loss: 2.5")
+    (500, None)
+    """
+    match = _TOTAL.search(line)
+    return int(next(group for group in match.groups() if group)) if match else None
 
 
 def _head(first: str, rest: Iterator[str]) -> tuple[list[str], bool]:
@@ -105,25 +145,21 @@ def _head(first: str, rest: Iterator[str]) -> tuple[list[str], bool]:
 
 
 def _log(
-    format: str | None,
-    lines: int,
-    steps: list[Step],
-    serving: list[ServingWindow],
-    metrics: dict[str, float],
-    faults: list[Fault],
-    unread: int,
+    format: str | None, lines: int, found: Findings, faults: Iterable[Fault] = (), timers: Iterable[RankStep] = ()
 ) -> Log:
-    merged, starts = told_once(steps)
+    ranks = by_rank(found.steps, timers)
+    merged, starts = told_once(found.steps)
     return Log(
         format=format,
         lines=lines,
         steps=merged,
         starts=starts,
-        serving=serving,
-        faults=faults,
-        metrics=metrics,
-        unread=unread,
-        duplicates=len(steps) - len(merged),
+        serving=found.serving,
+        faults=list(faults),
+        metrics=found.metrics,
+        unread=found.unread,
+        duplicates=len(found.steps) - len(merged),
+        ranks=ranks,
     )
 
 

@@ -18,6 +18,8 @@ class Step:
     mfu: float | None = None  # a share of one
     loss: float | None = None
     rank: str = ""  # who printed it, where the line says so
+    at: float | None = None  # seconds since 1970, by the stamp of its line
+    line: int = 0  # from 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +47,17 @@ class FaultClass(StrEnum):
     PROGRAM = "program"
 
 
+class Severity(StrEnum):
+    """How soon somebody has to act."""
+
+    CRITICAL = "critical"  # now: nothing goes on, or what runs there is lost
+    WARNING = "warning"  # time and money are lost, or will be
+    NOTICE = "notice"  # to be known
+
+
+SEVERITIES = tuple(Severity)  # the gravest first
+
+
 # what a device does to every process that waits for it: their time-outs and errors are not faults of their own
 CAUSES = frozenset(
     {FaultClass.MEMORY, FaultClass.LINK, FaultClass.BUS, FaultClass.DRIVER, FaultClass.OOM, FaultClass.PREEMPTED}
@@ -60,3 +73,4 @@ class Fault:
     xid: int | None = None
     line: str = ""
     number: int = 0  # of the line, from 1
+    at: float | None = None  # seconds since 1970, by the line's stamp or the last before it

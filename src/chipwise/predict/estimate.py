@@ -36,6 +36,27 @@ class Distance(StrEnum):
 DISTANCES = tuple(Distance)
 
 
+class Nearness(StrEnum):
+    """How alike the nearest published training step is, by the covariance of what formulas miss at both."""
+
+    NEAR = "near"
+    SOME = "some"
+    FAR = "far"
+
+    @classmethod
+    def of(cls, alike: float) -> Nearness:
+        """By covariance: 1 for the same step, falling to 0.
+
+        >>> Nearness.of(1.0), Nearness.of(0.1), Nearness.of(0.0)
+        (<Nearness.NEAR: 'near'>, <Nearness.SOME: 'some'>, <Nearness.FAR: 'far'>)
+        """
+        return cls.NEAR if alike > NEAR_FROM else cls.SOME if alike > SOME_FROM else cls.FAR
+
+
+# Where errors of published steps left out begin to grow, and grow no more (left out by groups and sources, 2026-11-19)
+NEAR_FROM, SOME_FROM = 0.3, 0.03
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """`value` with a 90 % interval from `low` to `high`, the evidence behind it, and why in words.
@@ -108,17 +129,20 @@ def step_estimate(
     workload: Workload,
     stack: Stack | None,
     calibration: Calibration,
+    alike: float,
     beside: Sequence[LogInterval] = (),
 ) -> Estimate:
     """A step time with the interval that residuals on published results of its kind gave.
 
-    What nobody measured is no surer than anything that was: a bounded interval holds those of all groups, and those
-    `beside`, which measured steps of its kind on the chip would have.
+    It is the wider the less `alike` the nearest published step is. What nobody measured is no surer than anything that
+    was: a bounded interval holds those of all groups, and those `beside`, which measured steps of its kind on the chip
+    would have.
     """
     table, model, arch = calibration.training.intervals, workload.model, architecture(chip)
     unknown, groups = tuple(table["unknown"]), table.get("groups", {})
     group, seen = group_of(chip, model), table.get("chips", {}).get(chip.id, 0)
-    everywhere = _hull(unknown, *groups.values(), *beside)
+    farther = table.get("nearness", {})
+    everywhere = _hull(unknown, *groups.values(), *(ends for of in farther.values() for ends in of.values()), *beside)
     if chip.like and seen < FEWEST:
         return _within(seconds, bound, everywhere, "bounded", described_alone(chip.like))
     if arch not in table.get("architectures", ()):
@@ -127,7 +151,10 @@ def step_estimate(
     if model.family not in table.get("models", ()):
         why = f"no published {model.family} step to learn from"
         return _within(seconds, bound, everywhere, "bounded", why)
+    nearness = Nearness.of(alike)
     own = groups.get(group, unknown)
+    if nearness in farther.get(chip.family, {}):
+        own = _hull(own, farther[chip.family][nearness])
     if stack is None or stack.id not in table.get("stacks", ()):
         why = "a stack no published row used"
     elif f"{arch}/{workload.train.precision}" not in table.get("precisions", ()):
@@ -136,8 +163,16 @@ def step_estimate(
         why = f"only {seen} published steps on this chip"
     else:
         why = f"errors on published {group} rows, {seen} steps on this chip"
+        if nearness is not Nearness.NEAR:
+            why += ", " + APART[nearness]
         return _within(seconds, bound, own, "modelled", why)
     return _within(seconds, bound, _hull(unknown, own), "modelled", why)
+
+
+APART = {
+    Nearness.SOME: "none of them quite like this one",
+    Nearness.FAR: "none of them like this one",
+}
 
 
 def _hull(*intervals: LogInterval) -> LogInterval:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from math import exp
 
 import numpy as np
 
 from chipwise.catalog import Accelerators, Chip, Stack
 from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.telemetry_files import TelemetryGroup
 from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.learn.bench_match import BenchMatch, bench_at
 from chipwise.predict.learn.image_intervals import image_intervals
@@ -16,7 +18,7 @@ from chipwise.predict.model.energy import watts
 from chipwise.predict.model.layouts import Layout, Layouts
 from chipwise.predict.model.memory import RESERVE
 from chipwise.predict.model.schedule import COLLECTIVES, Breakdown
-from chipwise.predict.setup import set_up, stack_of
+from chipwise.predict.setup import program_of, set_up, stack_of, telemetry_at
 from chipwise.predict.site import OVERLAPS
 from chipwise.units import format_count
 from chipwise.workload.model import BASES, Workload
@@ -107,9 +109,11 @@ def predict(
     bound = max(math_s, hidden + sum(parts[name] for name in COLLECTIVES))
     total = max(total, bound)  # rounding alone: a correction that breaks the bound was refused
     beside = image_intervals(calibration.bench, workload.train, acc.chip, stack)
-    step = step_estimate(total, bound, acc.chip, workload, stack, calibration, beside)
+    step = step_estimate(total, bound, acc.chip, workload, stack, calibration, work.published.nearest(layout), beside)
     if match is not None:
         step = measured_estimate(step, match, acc.count).at_least(bound)
+    if work.telemetry is not None and not correction.refused:
+        step = observed_estimate(step, work.telemetry, acc.chip.id).at_least(bound)
     if correction.refused:
         because = f"{step.because}; {correction.refused} would make it faster than the chip's peak and do not count"
         step = replace(step, because=because)
@@ -141,6 +145,15 @@ def measured_estimate(step: Estimate, match: BenchMatch, chips: int) -> Estimate
     scale = step.value / match.step.value
     evidence = "measured" if match.exact else "modelled"
     return replace(match.step.scaled(scale), evidence=evidence, because=because)
+
+
+def observed_estimate(step: Estimate, group: TelemetryGroup, chip: str) -> Estimate:
+    """A step with the interval that one's own runs gave; its value has their factor already."""
+    low, high = exp(group.low - group.log_factor), exp(group.high - group.log_factor)
+    because = f"{group.runs} runs of your own of such programs on {chip}, the last of {group.date}"
+    return replace(
+        step, low=step.value * low, high=step.value * high, evidence="modelled", because=because, distance=None
+    )
 
 
 def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, float]]:
@@ -196,6 +209,7 @@ def assumptions(
         f"calibration of {calibration.training.date} on {calibration.training.rows:,} published rows",
         *uncalibrated_in_words(stack, calibration),
         *measured_in_words(workload, acc, stack, calibration),
+        *observed_in_words(workload, acc, stack, calibration),
         "energy: chips only; servers, cooling and the network come on top",
     ]
     words = {
@@ -226,6 +240,20 @@ def measured_in_words(workload: Workload, acc: Accelerators, stack: Stack, calib
     if not usual or bench_at(calibration.bench, acc.chip.id, "torch") is None:
         return []
     return [f"{acc.chip.id} was measured with PyTorch: the stack `pytorch` predicts from that"]
+
+
+def observed_in_words(workload: Workload, acc: Accelerators, stack: Stack, calibration: Calibration) -> list[str]:
+    """What one's own runs say, or why they don't count; nothing where there are none."""
+    group = calibration.telemetry.of(acc.chip.id, stack.id, program_of(workload))
+    if group is None:
+        return []
+    if telemetry_at(workload, acc.chip, stack, calibration) is None:
+        what = (
+            f"runs observed on {acc.chip.id} to {group.date} do not count: they were held against another calibration"
+        )
+        return [f"{what} ({group.base}); `chipwise calibrate telemetry` learns from them again"]
+    times = f"{group.factor:.3g} times what is published says"
+    return [f"{group.runs} runs of your own on {acc.chip.id}, to {group.date}: {times}"]
 
 
 def launches_in_words(launches: LaunchCost | None) -> list[str]:

@@ -11,10 +11,11 @@ import numpy as np
 from chipwise.catalog import Accelerators, Chip, Stack, load, parse, training_stack
 from chipwise.catalog.calibration import Bench, Calibration
 from chipwise.catalog.stacks import holds_base
+from chipwise.catalog.telemetry_files import TelemetryGroup
 from chipwise.errors import Refusal
 from chipwise.ops.operations import OpTable
 from chipwise.ops.table import build
-from chipwise.predict.learn.bench_match import BenchMatch, Finder, finder
+from chipwise.predict.learn.bench_match import BenchMatch, Finder, bench_at, finder
 from chipwise.predict.learn.gp import Array
 from chipwise.predict.learn.launch_cost import LaunchCost, launch_times, measured_siblings
 from chipwise.predict.learn.step_residuals import StepFactors
@@ -48,6 +49,7 @@ class Setup:
     published: StepFactors  # by published steps near layouts
     measured: Finder | None = None  # what was measured of the chip itself, where it is to be used
     launches: LaunchCost | None = None  # as measured on another chip, where that is in `coefficients`
+    telemetry: TelemetryGroup | None = None  # what one's own runs of such programs took
 
     def components(self, layouts: Layouts) -> Components:
         """Raw times of one step."""
@@ -79,13 +81,22 @@ class Setup:
             if match is not None:
                 measured = 1 + (match.factor - 1) * self.local(layout)
                 if measured >= least:
-                    out.append(Correction(measured, match))
+                    out.append(self._observed(Correction(measured, match), least))
                     continue
                 refused = f"measurements ({match.step.because})"
             if factor < least:
                 refused, factor = refused or "published steps nearby", max(1.0, least)
-            out.append(Correction(float(factor), None, refused))
+            out.append(self._observed(Correction(float(factor), None, refused), least))
         return out
+
+    def _observed(self, correction: Correction, least: float) -> Correction:
+        """The correction times what runs took against it; without that, where physics does not allow it."""
+        if self.telemetry is None:
+            return correction
+        factor = correction.factor * self.telemetry.factor
+        if factor < least:
+            return replace(correction, refused=correction.refused or "runs observed")
+        return replace(correction, factor=factor)
 
     def corrected(self, layouts: Layouts, seconds: Array, wires: Array | None = None) -> Array:
         """The formulas' steps of a product of layouts times their factors, as `corrections` has them one by one.
@@ -97,8 +108,9 @@ class Setup:
         factors = self.published.over(layouts)
         out = seconds if factors is None else seconds * factors
         out = np.where(out < least, np.maximum(seconds, least), out)
+        times = 1.0 if self.telemetry is None else self.telemetry.factor
         if self.measured is None or wires is None:
-            return np.asarray(out)
+            return np.where(out * times < least, out, out * times)
         sizes, index = np.unique(layouts.key_micro_batch, return_inverse=True)
         matches = [
             [self.measured(Layout(micro_batch=float(size), recompute=RECOMPUTE[int(mode)])) for size in sizes]
@@ -106,7 +118,8 @@ class Setup:
         ]
         factor = np.array([[np.nan if match is None else match.factor for match in row] for row in matches])
         measured = seconds + (factor[:, index[layouts.key]] - 1) * (seconds - wires)
-        return np.where(measured >= least, measured, out)  # false where nothing was measured
+        out = np.where(measured >= least, measured, out)  # false where nothing was measured
+        return np.where(out * times < least, out, out * times)
 
     def math_seconds(self, chips: int) -> float:
         """The model's FLOPs of one step at the dense peak of the training precision."""
@@ -145,6 +158,7 @@ def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stac
         float(train.global_batch),
         step_coefficients(calibration.training.step, names),
         StepFactors(calibration, workload, acc, stack, stack.release),
+        telemetry=telemetry_at(workload, acc.chip, stack, calibration),
     )
     if not calibration.bench.used:
         return made
@@ -155,6 +169,25 @@ def set_up(workload: Workload, acc: Accelerators, calibration: Calibration, stac
         return replace(made, measured=measured)
     slower = replace(made.coefficients, launch_s=made.coefficients.launch_s * launches.times)
     return replace(made, coefficients=slower, launches=launches)
+
+
+def telemetry_at(workload: Workload, chip: Chip, stack: Stack, calibration: Calibration) -> TelemetryGroup | None:
+    """What one's own runs of such programs took, where it was learned beside this very calibration."""
+    group = calibration.telemetry.of(chip.id, stack.id, program_of(workload))
+    return group if group is not None and group.base == base_of(chip, stack, calibration) else None
+
+
+def base_of(chip: Chip, stack: Stack, calibration: Calibration) -> str:
+    """The dates of all that a prediction rests on but telemetry: a factor on one is none on another."""
+    measured = bench_at(calibration.bench, chip.id, stack.bench) if calibration.bench.used and stack.bench else None
+    return calibration.training.date + (f", bench {measured.date}" if measured is not None else "")
+
+
+def program_of(workload: Workload) -> str:
+    """Runs whose errors are alike: family of models, precision, and whether adapters alone are trained."""
+    lora = "/lora" if workload.train.lora_rank else ""
+    experts = "-moe" if workload.model.experts else ""
+    return f"{workload.model.family}{experts}/{workload.train.precision}{lora}"
 
 
 def _launch_cost(workload: Workload, chip: Chip, calibration: Calibration, stack: Stack) -> LaunchCost | None:

@@ -126,6 +126,7 @@ def labels(chip: Chip, stack: Stack | None, precision: str, release: float | Non
         "eager": float(stack is None or not stack.compiled),
         "flash1": float(stack is not None and chip.family == "gpu" and stack.flash_since <= when < FLASH2),
         "flash2": float(stack is not None and stack.flash2 and design is not None and design.asynchronous),
+        "untuned": float(chip.family == "tpu" and (stack is None or "tpu" not in stack.tuned)),
         "power": power_pressure(chip),
         "release": when - RELEASE,
     }

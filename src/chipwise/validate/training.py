@@ -74,7 +74,8 @@ def predict_row(row: TrainingRow, calibrations: Sequence[Calibration]) -> list[E
         if c.training.kernels is not calibrations[0].training.kernels:
             parts = bench_of(row, c).components(Layouts.of([layout]))
         times = schedule(parts, step_coefficients(c.training.step, _labels(row)))
-        factor = float(StepFactors(c, row.workload, acc, row.stack, row.release)([layout])[0])
+        published = StepFactors(c, row.workload, acc, row.stack, row.release)
+        factor = float(published([layout])[0])
         seconds = max(float(times.total[0]) * factor, bound)  # no calibration beats physics
-        out.append(step_estimate(seconds, bound, row.chip, row.workload, row.stack, c))
+        out.append(step_estimate(seconds, bound, row.chip, row.workload, row.stack, c, published.nearest(layout)))
     return out

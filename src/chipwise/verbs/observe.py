@@ -1,4 +1,4 @@
-"""Verbs of what really happened: logs read."""
+"""Verbs of what really happened: logs read and judged, and where time went."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from chipwise.catalog import Accelerators
     from chipwise.compare.training.predict import PricedPrediction
+    from chipwise.knowledge import Knowledge
+    from chipwise.observe.goodput.view import FleetGoodput, RunGoodput
+    from chipwise.observe.health.view import HealthReport
+    from chipwise.observe.jobs.view import JobObservation, JobObservations
+    from chipwise.observe.learn.view import AcceptedTelemetry, TelemetryLesson
     from chipwise.observe.view import LogReading
 
 
@@ -27,3 +33,205 @@ def read_log(source: str | Path, *, format: str | None = None, against: PricedPr
 
     log = read_lines(lines_of(str(source)), format)
     return LogReading(str(source), log, ratios(log, against.prediction) if against is not None else ())
+
+
+def diagnose(
+    source: str | Path,
+    *,
+    format: str | None = None,
+    against: PricedPrediction | None = None,
+    on: str | None = None,
+    until: str | None = None,
+    knowledge: Knowledge | None = None,
+) -> HealthReport:
+    """Judge a run by what it printed: hung, slow, slower than it was, stragglers, faults, each with what it has cost.
+
+    `against` is a prediction of the same run: without one nobody sees a run that was slow from its first step. `on`
+    names the chips where no prediction does, for chip-hours and dollars. `until` is a moment to which the run is known
+    to have gone on (``"now"``, ``"2026-11-02T10:00:00Z"``); the log's last stamp otherwise.
+
+    >>> report = diagnose("examples/logs/slow.log", on="h100:8")
+    >>> report.worst.value, [finding.condition.value for finding in report.findings]
+    ('warning', ['slowed', 'fault'])
+    """
+    import time
+
+    from chipwise.catalog import parse
+    from chipwise.observe.against import ratios
+    from chipwise.observe.clock import read_moment
+    from chipwise.observe.health.diagnosis import Setting, unjudged
+    from chipwise.observe.health.diagnosis import diagnose as findings_of
+    from chipwise.observe.health.view import HealthReport
+    from chipwise.observe.log import read_lines
+    from chipwise.observe.text import lines_of
+
+    end = None if until is None else read_moment(until, "until", time.time())
+    chips = against.accelerators if against is not None else parse(on) if on is not None else None
+    log = read_lines(lines_of(str(source)), format)
+    setting = Setting(
+        ratios=ratios(log, against.prediction) if against is not None else (),
+        until=end,
+        chips=chips.count if chips is not None else None,
+        chips_of_host=chips.chip.fabric.host_chips if chips is not None else None,
+        usd_per_chip_hour=_usd_per_chip_hour(chips, knowledge),
+    )
+    return HealthReport(str(source), log, findings_of(log, setting), unjudged(log, setting))
+
+
+def measure_goodput(
+    source: str | Path,
+    *,
+    format: str | None = None,
+    on: str | None = None,
+    until: str | None = None,
+    knowledge: Knowledge | None = None,
+) -> RunGoodput:
+    """Say where the time of a run went by its log: steps that count, and every class of loss.
+
+    `on` names the chips, for chip-hours and dollars; `until` is a moment to which the run is known to have gone on.
+
+    >>> run = measure_goodput("examples/logs/slow.log", on="h100:8")
+    >>> sum(run.account.seconds.values()) == run.account.elapsed, 0 < run.account.goodput < 1
+    (True, True)
+    """
+    import time
+
+    from chipwise.catalog import parse
+    from chipwise.errors import Refusal
+    from chipwise.observe.clock import read_moment
+    from chipwise.observe.goodput.from_log import Span, seconds_by_use
+    from chipwise.observe.goodput.records import Account
+    from chipwise.observe.goodput.view import RunGoodput
+    from chipwise.observe.log import read_lines
+    from chipwise.observe.text import lines_of
+
+    end = None if until is None else read_moment(until, "until", time.time())
+    chips = parse(on) if on is not None else None
+    log = read_lines(lines_of(str(source)), format)
+    seconds = seconds_by_use(log, Span(ended=end))
+    if seconds is None:
+        what = "no step" if not log.steps else "no time: neither stamps nor what a step took"
+        raise Refusal(f"{source} tells {what}", "goodput needs steps with time stamps, or with their seconds")
+    price = _usd_per_chip_hour(chips, knowledge)
+    account = Account()
+    usd_per_s = price * chips.count / 3600 if price is not None and chips is not None else None
+    account.add_account(seconds, chips.count if chips is not None else None, usd_per_s)
+    return RunGoodput(str(source), account, any(step.at is not None for step in log.steps))
+
+
+def fleet_goodput(ledger: str = "", *, by: str = "pool", month: str | None = None, logs: bool = False) -> FleetGoodput:
+    """Say where the time of a router's jobs went, by ``job``, ``pool``, ``team``, ``owner`` or ``month``.
+
+    By the ledger's attempts, in a `month` (``"2026-11"``) or ever; with `logs` also by what they printed.
+
+    >>> fleet_goodput("nowhere.db", by="chip")
+    Traceback (most recent call last):
+        ...
+    chipwise.errors.UnknownName: by: unknown name 'chip'; expected one of job, month, owner, pool, team
+    """
+    from chipwise.errors import UnknownName
+    from chipwise.observe.goodput.fleet import By
+    from chipwise.observe.goodput.fleet import fleet_goodput as run
+
+    if by not in list(By):
+        raise UnknownName("by", by, list(By))
+    return run(ledger, By(by), month, logs)
+
+
+def observe_job(job: str | int, ledger: str = "", *, attempt: int | None = None) -> JobObservation:
+    """Say how one job of a ledger really runs: steps, health, goodput, against its prediction, and how much is left.
+
+    By what its newest `attempt` printed, or the one of a number, where this machine or the service can read it.
+
+    >>> observe_job(1, ledger="nowhere.db")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
+    """
+    from chipwise.observe.jobs.look import look_at_job
+
+    return look_at_job(ledger, str(job), attempt)
+
+
+def observe_jobs(
+    ledger: str = "", *, state: str | None = "running", owner: str | None = None, limit: int | None = None
+) -> JobObservations:
+    """Say how jobs of a ledger really run, those under way unless another `state` is named, the newest first.
+
+    >>> observe_jobs("nowhere.db")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
+    """
+    from chipwise.observe.jobs.look import look_at_jobs
+
+    return look_at_jobs(ledger, state, owner, limit)
+
+
+def learn_from_runs(
+    file: str | Path | None = None,
+    *,
+    pools: str | Path | None = None,
+    ledger: str = "",
+    accept: bool = False,
+    knowledge: Knowledge | None = None,
+) -> TelemetryLesson:
+    """Learn from runs that were observed: what they change of predictions, and with `accept` change it.
+
+    The `file` names logs with the workload and the chips that they were of; `pools` is a pools file instead, for the
+    attempts of a `ledger`'s jobs. Sick runs and outliers are left out. `accepted_telemetry` says what counts,
+    and takes back what was accepted last.
+
+    >>> answer = learn_from_runs("examples/observe/runs.yaml")
+    >>> [(change.after.chip, change.after.runs) for change in answer.lesson.groups], answer.accepted
+    ([('h100', 5)], None)
+    """
+    from chipwise.catalog import telemetry_files
+    from chipwise.catalog.calibration import load_calibration
+    from chipwise.errors import Conflict, MissingInput, Refusal
+    from chipwise.observe.learn.lesson import lesson
+    from chipwise.observe.learn.runs import sources_in, sources_of_jobs
+    from chipwise.observe.learn.view import TelemetryLesson
+    from chipwise.verbs.arguments import knowledge_of
+
+    if file is not None and pools is not None:
+        raise Conflict("file", "pools")
+    if file is None and pools is None:
+        raise MissingInput([["file"], ["pools"]])
+    sources = sources_in(Path(file)) if file is not None else sources_of_jobs(ledger, Path(str(pools)))
+    known = knowledge_of(knowledge)
+    answer = lesson(sources, known.calibration)
+    path = None
+    if accept:
+        if not answer.changed:
+            raise Refusal("there is nothing to accept", "3 healthy runs of a kind of program on a chip are needed")
+        path = telemetry_files.write([change.after for change in answer.groups], answer.kept, known.today)
+        load_calibration.cache_clear()
+    return TelemetryLesson(lesson=answer, accepted=path)
+
+
+def accepted_telemetry(*, revert: bool = False) -> AcceptedTelemetry:
+    """Say what was accepted of runs that were observed; with `revert` take back what was accepted last.
+
+    >>> accepted_telemetry().groups
+    []
+    """
+    from chipwise.catalog import telemetry_files
+    from chipwise.catalog.calibration import load_calibration
+    from chipwise.observe.learn.view import AcceptedTelemetry
+
+    reverted = telemetry_files.revert() if revert else None
+    load_calibration.cache_clear()
+    return AcceptedTelemetry(telemetry=telemetry_files.read(), reverted=reverted)
+
+
+def _usd_per_chip_hour(chips: Accelerators | None, knowledge: Knowledge | None) -> float | None:
+    """What the cheapest offer that holds chips asks for; None where nobody lists one."""
+    from chipwise.prices import cheapest_of
+    from chipwise.verbs.arguments import knowledge_of
+
+    if chips is None:
+        return None
+    known = knowledge_of(knowledge)
+    rental = cheapest_of(chips, today=known.today, book=known.prices)
+    return rental.price.usd_per_chip_hour if rental is not None else None

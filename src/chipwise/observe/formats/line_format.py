@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from chipwise.observe.numbers import NUMBER, number, whole
 from chipwise.observe.records import ServingWindow, Step
@@ -115,6 +116,6 @@ class LineReader:
 
 def step_from(values: Mapping[str, float], rank: str = "") -> Step:
     """A step of the values that a line gives."""
-    rest = {name: amount for name, amount in values.items() if name != "step"}
+    rest: dict[str, Any] = {name: amount for name, amount in values.items() if name != "step"}
     number_of = values.get("step")
     return Step(step=None if number_of is None else whole(repr(number_of)), rank=rank, **rest)

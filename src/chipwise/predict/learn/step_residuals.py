@@ -96,6 +96,19 @@ def step_factors(
     return np.asarray(np.exp(PRIOR.mean_at(wanted, Points(known.sizes, known.names), known.weights)))
 
 
+def nearest(
+    calibration: Calibration, workload: Workload, acc: Accelerators, stack: Stack | None, release: float, layout: Layout
+) -> float:
+    """How alike the nearest published step is that the calibration was fitted to: 1 for the same, falling to 0."""
+    residuals = calibration.training.step_residuals
+    if residuals is None or not residuals.weights.any():
+        return 0.0
+    fitted = Points(residuals.sizes, residuals.names).take(residuals.weights != 0)
+    names = np.array([step_names(workload, acc.chip, stack)])
+    here = Points(np.array([step_sizes(workload, acc.count, layout, release)]), names)
+    return float(PRIOR.covariance(here, fitted).max())
+
+
 FELT = 1e-8  # of the logarithm of a step: what a published step has to give to count where many layouts are ranked
 
 
@@ -112,6 +125,10 @@ class StepFactors:
     def __call__(self, layouts: Sequence[Layout]) -> Array:
         """The factor of each layout."""
         return step_factors(self.calibration, self.workload, self.accelerators, self.stack, self.release, layouts)
+
+    def nearest(self, layout: Layout) -> float:
+        """How alike the nearest published step is to a layout's."""
+        return nearest(self.calibration, self.workload, self.accelerators, self.stack, self.release, layout)
 
     def over(self, layouts: Layouts) -> Array | None:
         """The factors of layouts that broadcast to (states, recomputations, rows), shaped so; None where all are 1."""

@@ -1,0 +1,55 @@
+"""Jobs of a ledger as they really run, one or all under way."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from chipwise.errors import ChipwiseError, Refusal
+from chipwise.observe.jobs.observation import Observation, observe_job
+from chipwise.observe.jobs.view import JobObservation, JobObservations
+from chipwise.observe.log import Log, read_lines
+from chipwise.route.attempt_log import attempt_of
+from chipwise.route.job_log import log_lines
+from chipwise.route.ledger import LedgerView, open_view
+from chipwise.route.ledger.records import RUNNING, AttemptRow, JobRow
+
+
+def look_at_job(ledger: str, job_id: str, attempt: int | None = None) -> JobObservation:
+    """One job: its newest attempt, or the one of a number."""
+    with open_view(ledger, create=False) as book:
+        job = book.job(job_id)
+        attempts = book.attempts(job_id)
+        chosen = attempt_of(job, attempts, attempt)
+        observation = _observed(ledger, book, job, attempts, chosen)
+        return JobObservation(book.where, observation, tuple(attempts))
+
+
+def look_at_jobs(
+    ledger: str, state: str | None = RUNNING, owner: str | None = None, limit: int | None = None
+) -> JobObservations:
+    """Jobs in a state, the newest first: each by its newest attempt. One that can't be observed says why."""
+    rows: list[Observation] = []
+    with open_view(ledger, create=False) as book:
+        for job in book.jobs(state, owner, None, limit):
+            attempts = book.attempts(job.id)
+            rows.append(_observed(ledger, book, job, attempts, attempts[-1] if attempts else None))
+        return JobObservations(book.where, tuple(rows), state)
+
+
+def _observed(
+    ledger: str, book: LedgerView, job: JobRow, attempts: list[AttemptRow], chosen: AttemptRow | None
+) -> Observation:
+    logs: dict[int, Log] = {}
+    problem = ""
+    for attempt in attempts:
+        try:
+            logs[attempt.number] = read_lines(log_lines(ledger, job.id, attempt.number))
+        except Refusal as refusal:
+            problem = str(refusal) if attempt is chosen else problem
+    try:
+        observation = observe_job(book, job, chosen, logs, time.time())
+    except ChipwiseError as error:  # a workload that this release can't read: the steps are there all the same
+        observation = observe_job(book, replace(job, job=replace(job.job, workload="")), chosen, logs, time.time())
+        problem = problem or f"its workload can't be read: {error}"
+    return replace(observation, problem=problem)

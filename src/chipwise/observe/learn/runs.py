@@ -1,0 +1,211 @@
+"""Runs to learn from: logs with the workload and the chips that they were of, named in a file, or a router's attempts.
+
+A run that was sick says nothing of the chip: one that slowed down, hung, was throttled, waited for a straggler or lost
+a device is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import sha256
+from os.path import normpath
+from pathlib import Path
+from typing import Any
+
+from chipwise.catalog import Accelerators, parse
+from chipwise.catalog.calibration import Calibration
+from chipwise.catalog.telemetry_files import ObservedRun, Telemetry
+from chipwise.errors import BrokenFile, InputError, Refusal
+from chipwise.io.files import parse_yaml, read_text
+from chipwise.layout import search
+from chipwise.layout.named import read_layout
+from chipwise.observe.health.diagnosis import Setting, diagnose
+from chipwise.observe.health.records import Condition
+from chipwise.observe.log import Log, read_lines
+from chipwise.observe.pace import pace_of
+from chipwise.observe.records import CAUSES, FaultClass
+from chipwise.observe.text import lines_of
+from chipwise.predict.prediction import predict
+from chipwise.predict.setup import base_of, named_stack, program_of, stack_of
+from chipwise.route.estimates.predicted import accelerators
+from chipwise.route.job_log import log_lines
+from chipwise.route.ledger import open_view
+from chipwise.route.load.jobs import varied
+from chipwise.route.load.pools import read_pools
+from chipwise.workload.model import Workload
+from chipwise.workload.read import read_workload
+
+FEWEST_STEPS = 10  # settled steps told, of which the median says what a step takes
+_SICK = frozenset({Condition.HUNG, Condition.SLOWED, Condition.STRAGGLER, Condition.THROTTLED})
+_OF_JOBS = frozenset({FaultClass.OOM, FaultClass.PREEMPTED})  # ends of a run, whose steps were as they should be
+_KEYS = ("log", "workload", "on", "layout", "format", "with")
+
+
+class LeftOut(StrEnum):
+    """Why a run is not learned from."""
+
+    SICK = "sick"
+    FEW_STEPS = "few_steps"
+    NO_TIME = "no_time"  # its lines do not say what a step took
+    UNPREDICTED = "unpredicted"  # the workload can't be predicted there
+    OUTLIER = "outlier"
+    FEW_RUNS = "few_runs"  # of its kind of program on that chip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A run: what it printed, and what it was."""
+
+    name: str
+    log: Log
+    workload: Workload
+    accelerators: Accelerators
+    layout: str | None  # None: the best one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A run that may be learned from, or why not."""
+
+    name: str
+    on: str
+    run: ObservedRun | None = None
+    left_out: LeftOut | None = None
+    detail: str = ""
+
+
+def sources_in(path: Path) -> Iterator[Source]:
+    """The runs that a file names: under `runs`, each with its `log`, `workload`, `on`, and what is to be changed."""
+    raw = parse_yaml(read_text(path), path.name, such="`runs: [{log: run.log, workload: job.yaml, on: h100:64}]`")
+    rows = raw.get("runs")
+    if not isinstance(rows, list) or not rows or set(raw) != {"runs"}:
+        raise BrokenFile("runs", str(path), "a list under `runs`, and nothing beside it")
+    for place, row in enumerate(rows):
+        yield _source(row, f"runs[{place}]", path.parent)
+
+
+def _source(row: Any, where: str, folder: Path) -> Source:
+    if not isinstance(row, dict):
+        raise InputError(where, str(row), f"a mapping of {', '.join(_KEYS)}")
+    wrong = next((key for key in row if key not in _KEYS), None)
+    if wrong is not None:
+        raise InputError(f"{where}.{wrong}", str(row[wrong]), f"one of {', '.join(_KEYS)}")
+    missing = next((key for key in ("log", "workload", "on") if not isinstance(row.get(key), str)), None)
+    if missing is not None:
+        raise InputError(f"{where}.{missing}", str(row.get(missing, "nothing")), "a text, such as run.log or h100:64")
+    changes = row.get("with") or {}
+    if not isinstance(changes, dict):
+        raise InputError(f"{where}.with", str(changes), "flags of the workload, such as {batch: 64}")
+    beside = folder / row["workload"]
+    flags = {key.replace("-", "_"): str(value) for key, value in changes.items()}
+    log = folder / row["log"]
+    return Source(
+        name=normpath(log),
+        log=read_lines(lines_of(str(log)), row.get("format")),
+        workload=read_workload(str(beside) if beside.is_file() else row["workload"], flags),
+        accelerators=parse(row["on"]),
+        layout=row.get("layout"),
+    )
+
+
+def sources_of_jobs(ledger: str, pools: Path) -> Iterator[Source]:
+    """The attempts of a ledger's jobs that have a workload of training, and whose output is to be had."""
+    pool_of = {pool.name: pool for pool in read_pools(pools).pools}
+    with open_view(ledger, create=False) as book:
+        for job in book.jobs():
+            for attempt in book.attempts(job.id) if job.job.workload else ():
+                pool = pool_of.get(attempt.pool)
+                if pool is None or attempt.started is None:
+                    continue
+                variant = job.job.variant(attempt.variant)
+                workload = varied(job.job.workload, variant.batch, variant.precision)
+                if not isinstance(workload, Workload):
+                    continue
+                try:
+                    log = read_lines(log_lines(ledger, job.id, attempt.number))
+                except Refusal:  # removed, or kept elsewhere: there is nothing to learn from
+                    continue
+                yield Source(
+                    name=attempt.id,
+                    log=log,
+                    workload=workload,
+                    accelerators=accelerators(pool, variant.chips, attempt.option.topology),
+                    layout=attempt.option.layout or None,
+                )
+
+
+def candidate(source: Source, calibration: Calibration) -> Candidate:
+    """A run against its prediction without telemetry; or why it is left out."""
+    name, on = source.name, str(source.accelerators)
+    log, pace = source.log, pace_of(source.log)
+    sick = next(
+        (
+            finding
+            for finding in diagnose(log, Setting(chips_of_host=source.accelerators.chip.fabric.host_chips))
+            if finding.condition in _SICK
+            or (finding.condition is Condition.FAULT and finding.fault in CAUSES - _OF_JOBS)
+        ),
+        None,
+    )
+    if sick is not None:
+        return Candidate(name=name, on=on, left_out=LeftOut.SICK, detail=f"{sick.condition}: {sick.evidence}")
+    if len(pace.settled) < FEWEST_STEPS:
+        detail = f"{len(pace.settled)} settled steps; {FEWEST_STEPS} are needed"
+        return Candidate(name=name, on=on, left_out=LeftOut.FEW_STEPS, detail=detail)
+    plain = without_telemetry(calibration)
+    try:
+        stack = stack_of(source.workload, source.accelerators.chip, named_stack(source.workload))
+        layout = (
+            search(source.workload, source.accelerators, plain, named_stack(source.workload)).best.layout
+            if source.layout is None
+            else read_layout(source.layout, source.workload, source.accelerators, plain, stack)
+        )
+        prediction = predict(source.workload, source.accelerators, layout, plain, named_stack(source.workload))
+    except Refusal as refusal:
+        return Candidate(name=name, on=on, left_out=LeftOut.UNPREDICTED, detail=str(refusal))
+    observed = step_seconds(log, prediction.units_per_step, source.accelerators.count)
+    if observed is None:
+        detail = "no line says what a step took, or how many tokens a second"
+        return Candidate(name=name, on=on, left_out=LeftOut.NO_TIME, detail=detail)
+    chip = source.accelerators.chip
+    run = ObservedRun(
+        name=name,
+        digest=digest_of(log, on),
+        chip=chip.id,
+        chips=source.accelerators.count,
+        stack=stack.id,
+        program=program_of(source.workload),
+        base=base_of(chip, stack, plain),
+        at=log.ended or 0.0,
+        steps=len(pace.settled),
+        observed_seconds=observed,
+        predicted_seconds=prediction.step.value,
+    )
+    return Candidate(name=name, on=on, run=run)
+
+
+def digest_of(log: Log, on: str) -> str:
+    """What tells a run from others: its first steps, with their stamps, and its chips."""
+    first = [
+        (s.step, s.step_seconds, s.tokens_per_s, s.tokens_per_s_per_device, s.loss, s.at)
+        for s in log.steps[:FEWEST_STEPS]
+    ]
+    return sha256(repr((on, first)).encode()).hexdigest()[:16]
+
+
+def step_seconds(log: Log, units_per_step: float, chips: int) -> float | None:
+    """What a step typically took: by its time, else by the rate of all chips or of one."""
+    if seconds := log.typical("step_seconds"):
+        return seconds
+    if rate := log.typical("tokens_per_s"):
+        return units_per_step / rate
+    if rate := log.typical("tokens_per_s_per_device"):
+        return units_per_step / (rate * chips)
+    return pace_of(log).step_seconds
+
+
+def without_telemetry(calibration: Calibration) -> Calibration:
+    """The calibration that runs are held against."""
+    return replace(calibration, telemetry=Telemetry())
