@@ -4,7 +4,7 @@ import json
 import shlex
 
 import pytest
-from command import ROOT, chipwise
+from command import ROOT, chipwise, said
 
 from toolchains import STATES, USABLE
 
@@ -16,7 +16,7 @@ GENERATIONS = "v5e:2x2,v5p:2x2x1,v6e:2x2,v7x:2x2x1"
 def checked(program, on, *more, status=0):
     """The JSON of a check, which must leave with `status` and say nothing on stderr."""
     done = chipwise("check", program, "--on", on, "-o", "json", *more)
-    assert (done.returncode, done.stderr) == (status, ""), done.stderr + done.stdout[-2000:]
+    assert (done.returncode, said(done.stderr)) == (status, []), done.stderr + done.stdout[-2000:]
     return json.loads(done.stdout)
 
 
@@ -164,7 +164,7 @@ def test_a_program_that_is_no_program_is_a_row_with_the_reason(tmp_path):
     """One through the command line; the reasons for others are in compiled/test_refusals.py."""
     (tmp_path / "broken.py").write_text("import absent_module_xyz\n")
     done = chipwise("check", "broken.py:make", "--on", "v5e:1", "-o", "json", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, said(done.stderr)) == (1, [])
     why = json.loads(done.stdout)["rows"][0]["refused"]
     assert "absent_module_xyz" in json.dumps(why) and why["reason"] and why["change"]
 

@@ -39,6 +39,7 @@ Examples:
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on h200:8
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on b200:8 --precision fp8 --stack sglang
   chipwise serving capacity examples/llama-3.1-8b-offline.yaml --on h200:8
+  chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on h200:16 --disaggregate auto
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on h200:8 --launch serve.dstack.yml
   chipwise serving capacity examples/bert-serve.yaml --on h200:1 -o csv
 """
@@ -154,6 +155,10 @@ def capacity(
     pp: PpOpt = None,
     dp: DpOpt = None,
     ep: EpOpt = None,
+    disaggregate: Annotated[
+        str | None,
+        option("--disaggregate", "P:D", "P replicas for prefill to D for decode: 2:6; auto: where that sustains more."),
+    ] = None,
     seed: SeedOpt = 0,
     chip_file: ChipFileOpt = None,
     launch: LaunchOpt = None,
@@ -179,7 +184,17 @@ def capacity(
     add_chip_files(chip_file or ())
     work = read_serving(workload, flags)
     with progress("trying") as shown:
-        largest = api.capacity(work, on, tp=tp, pp=pp, dp=dp, ep=ep, knowledge=Knowledge(seed=seed), progress=shown)
+        largest = api.capacity(
+            work,
+            on,
+            tp=tp,
+            pp=pp,
+            dp=dp,
+            ep=ep,
+            disaggregate=disaggregate,
+            knowledge=Knowledge(seed=seed),
+            progress=shown,
+        )
     show(largest, output, out)
     if launch is not None:
         largest.launch(launch_for, launch).write(launch)

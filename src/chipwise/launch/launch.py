@@ -147,8 +147,7 @@ def _notes(run: Launchable, tool: Tool | None, script: Script) -> list[str]:
     notes = list(script.notes)
     if tool is not None and run.stack.id not in tool.stacks:
         notes.append(f"the answer is that of {run.stack.name}, not of {tool.name}")
-    if isinstance(run, Replicas) and run.prefill_replicas:
-        notes.append(f"not expressed: {run.prefill_replicas} replicas for prefill alone; all are started alike")
+    notes += _alike(run)
     return notes
 
 
@@ -218,8 +217,15 @@ def section_of(run: Launchable | None) -> list[Block]:
     left = [f"... and {script.left_out} more pieces, of the model and its data"] if script.left_out else []
     copies = [f"one of {run.replicas} replicas:"] if isinstance(run, Replicas) and run.replicas > 1 else []
     more = f"--launch FILE writes the whole of it; for another tool with --launch-for {others}"
-    lines = [*copies, *script.lines(), *left, *(f"note: {words}" for words in script.notes), more]
+    lines = [*copies, *script.lines(), *left, *(f"note: {words}" for words in (*script.notes, *_alike(run))), more]
     return section(f"Launch with {tool.name} {tool.version}", lines)
+
+
+def _alike(run: Launchable) -> list[str]:
+    """That replicas which were timed for prompts alone are started as the others."""
+    if not isinstance(run, Replicas) or not run.prefill_replicas:
+        return []
+    return [f"not expressed: {run.prefill_replicas} more for prefill alone; all are started alike"]
 
 
 def _known(run: Launchable) -> list[str]:

@@ -12,6 +12,7 @@ from chipwise.present.blocks import ASCII
 from chipwise.present.safe import safe
 
 AFTER_S = 2.0
+LOG_AFTER_S = 5.0  # of what is announced in a log
 AGAIN_S = 60.0  # between two lines in a log
 
 
@@ -94,7 +95,7 @@ def target_stages(verb: str) -> Iterator[Callable[[str, str, float], None]]:
 
     def shown(target: str, stage: str, seconds: float) -> None:
         line.say(f"{verb} {target}: {stage}, {seconds:.0f} s")
-        if line.shown or seconds < told.get(target, AFTER_S):
+        if line.shown or seconds < told.get(target, LOG_AFTER_S):
             return
         note = "" if target in told else "; a whole model takes minutes, and no time when it is asked again"
         told[target] = seconds + AGAIN_S

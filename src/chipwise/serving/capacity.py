@@ -54,6 +54,16 @@ class Capacity:
     trials: tuple[Trial, ...]
 
     @property
+    def unit_chips(self) -> int:
+        """Chips of what was simulated: one replica, or all of those that prefill and decode together."""
+        return self.service.chips if self.service.prefill else self.service.replica.split.chips
+
+    @property
+    def units(self) -> int:
+        """How many of that there are."""
+        return 1 if self.service.prefill else self.service.replicas
+
+    @property
     def per_chip(self) -> float:
         """Load of one chip."""
         return self.load.value / self.service.chips
@@ -61,14 +71,14 @@ class Capacity:
     @property
     def chip_rate(self) -> float:
         """Output of one chip at the largest load, 1/s."""
-        return self.served.token_rate.value / self.service.replica.split.chips
+        return self.served.token_rate.value / self.unit_chips
 
     @property
     def worth(self) -> float:
         """What splits are ranked by: the load, or the output where any number of users would hold."""
         serve = self.service.target.workload.serve
         endless = serve.arrival.kind == "closed" and not serve.slo
-        return self.served.token_rate.value * self.service.replicas if endless else self.load.value
+        return self.served.token_rate.value * self.units if endless else self.load.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +118,14 @@ class CapacitySearch:
 
     @property
     def needed_replicas(self) -> int:
-        """Replicas like the best one that sustain the workload's own load; 0: it has none."""
+        """Replicas, or groups that prefill apart, like the best that sustain the workload's own load; 0: none."""
         best = self.best
-        return ceil(self.demand / (best.load.value / best.service.replicas) - 1e-9)
+        return ceil(self.demand / (best.load.value / best.units) - 1e-9)
 
     @property
     def needed_chips(self) -> int:
         """Chips of the best split that sustain the workload's own load; 0: it has none."""
-        return self.needed_replicas * self.best.service.replica.split.chips
+        return self.needed_replicas * self.best.unit_chips
 
 
 def trial_requests(target: ServingTarget, seed: int = 0, count: int = COUNT) -> Requests:
@@ -232,10 +242,11 @@ def search(
     tune: bool = True,
     progress: Progress | None = None,
     only: Sequence[Split] | None = None,
+    also: Callable[[Sequence[Capacity]], Sequence[Capacity]] | None = None,
 ) -> CapacitySearch:
     """The splits of replicas over these chips, each with its largest load; the settings of the best one tuned.
 
-    `only` these splits, or all that are worth a simulation (`worthwhile`).
+    `only` these splits, or all that are worth a simulation (`worthwhile`); `also`: what is tried beside the best.
     """
     requests = trial_requests(target, seed)
     model = target.workload.model
@@ -264,21 +275,23 @@ def search(
     if not capacities:
         nothing = NoLayout(f"{model.name} can't be split over {chips} {target.chip.id}", "other counts may do")
         raise refusals[-1] if refusals else nothing
-    ranked = _ranked(capacities)
+    ranked = by_load(capacities)
     if ranked[0].load.value <= 0:
         raise impossible(target, (c.served.measures.slo_checks for c in ranked))
     if tune:
         ranked = _tuned(ranked, requests)
+    if also is not None:
+        ranked = by_load([*ranked, *also(ranked)])
     longer: list[Capacity] = []
     while not longer or ranked[0] is not longer[-1]:  # until the best of all is one that a longer run confirmed
         longer.append(confirmed(ranked[0], seed))
-        ranked = _ranked([longer[-1], *ranked[1:]])
+        ranked = by_load([longer[-1], *ranked[1:]])
         if ranked[0] in longer:
             break
     return CapacitySearch(target, chips, tuple(ranked), tuple(refused), tuple(passed))
 
 
-def _ranked(capacities: Iterable[Capacity]) -> list[Capacity]:
+def by_load(capacities: Iterable[Capacity]) -> list[Capacity]:
     """The largest load first, but for one of a split with fewer axes that is as large to within `TIE`."""
     ranked = sorted(capacities, key=lambda c: -c.worth)
     near = [c for c in ranked if c.worth * (1 + TIE) >= ranked[0].worth]
@@ -288,8 +301,13 @@ def _ranked(capacities: Iterable[Capacity]) -> list[Capacity]:
 
 def confirmed(capacity: Capacity, seed: int = 0) -> Capacity:
     """The same searched again with a longer run, at what published rows say of its load, with an interval."""
-    requests = trial_requests(capacity.service.target, seed, LONG)
+    requests = trial_requests(capacity.service.target, seed, max(LONG, together(capacity.service)))
     return capacity_of(settled(capacity.service, capacity.served), requests, interval=True)
+
+
+def together(of: Service) -> int:
+    """How many requests make each load of replicas that are simulated together."""
+    return min(COUNT * (of.replicas + of.prefill_replicas), JOB) if of.prefill else COUNT
 
 
 def _tuned(ranked: list[Capacity], requests: Requests) -> list[Capacity]:
@@ -364,13 +382,13 @@ class FrontPoint:
     @property
     def chip_rate(self) -> float:
         """Output of one chip, 1/s."""
-        return self.trial.tokens_per_s / self.split.chips
+        return self.trial.tokens_per_s / self.capacity.unit_chips
 
     @property
     def load(self) -> float:
         """The load of all replicas together when each has the one that was tried."""
         c = self.capacity
-        return c.load.value if c.served.offline else self.trial.load * c.service.replicas
+        return c.load.value if c.served.offline else self.trial.load * c.units
 
 
 def front(capacities: Iterable[Capacity]) -> list[FrontPoint]:

@@ -10,7 +10,7 @@ from chipwise.present.columns import Column, flat, padded, table
 from chipwise.present.columns import record as row_record
 from chipwise.present.data import flatten
 from chipwise.present.numbers import plural, rate
-from chipwise.serving.capacity import COUNT, LONG, Capacity, FrontPoint, trial_requests
+from chipwise.serving.capacity import LONG, Capacity, FrontPoint, together, trial_requests
 from chipwise.serving.describe import (
     cache_of,
     deadline_of,
@@ -41,6 +41,11 @@ def _chip_header(c: ServingCapacity) -> str:
     return f"{c.workload.serve.unit}/s/chip"
 
 
+def _replicas(c: Capacity) -> str:
+    both = f"{c.service.prefill_replicas}+" if c.service.prefill else ""
+    return f"{both}{c.service.replicas:,}"
+
+
 def _sequences(c: Capacity) -> str:
     fit = c.service.cache_sequences
     return "-" if fit is None else rate(fit)
@@ -55,7 +60,15 @@ SPLITS: list[Column[Capacity]] = [
         words=True,
         help="of a replica over its chips: `name`, `tp`, `pp`, `dp`, `ep`",
     ),
-    Column("replicas", lambda c: c.service.replicas, "replicas", drop=2, help="that the chips hold"),
+    Column(
+        "replicas",
+        lambda c: c.service.replicas,
+        "replicas",
+        _replicas,
+        drop=2,
+        help="that the chips hold; where some prefill apart, those that decode",
+    ),
+    Column("prefill_replicas", lambda c: c.service.prefill_replicas, help="replicas of their own for prompts; 0: none"),
     Column(
         "capacity",
         lambda c: c.load,
@@ -205,7 +218,8 @@ def _needed(c: ServingCapacity) -> str:
     """How many chips the workload's own load takes."""
     if not c.needed_chips:
         return ""
-    replicas = plural(c.search.needed_replicas, "such replica")
+    what = "such group" if c.best.service.prefill else "such replica"
+    replicas = plural(c.search.needed_replicas, what)
     own = f"{rate(c.search.demand)} {_load_header(c)}"
     return f"The workload's own {own} take {replicas}: {plural(c.needed_chips, 'chip')}"
 
@@ -228,10 +242,15 @@ def _best(best: Capacity) -> Table:
 def assumptions(c: ServingCapacity) -> list[str]:
     """What was taken for granted, in words."""
     target = c.search.target
-    count, longer = (len(trial_requests(target, c.seed, size)) for size in (COUNT, LONG))
+    sizes = together(c.best.service), max(LONG, together(c.best.service))
+    count, longer = (len(trial_requests(target, c.seed, size)) for size in sizes)
+    requests = f"{count:,} requests, those of the best again with {longer:,}, seed {c.seed}"
+    apart = c.best.service.prefill is not None
     out = [
-        f"each load is tried on one replica with {count:,} requests, those of the best again with {longer:,}, seed "
-        f"{c.seed}; so many replicas sustain so many times as much (a router that balances them, somewhat more)",
+        f"each load is tried on all replicas together, those for prefill and those for decode, with {requests}"
+        if apart
+        else f"each load is tried on one replica with {requests}; so many replicas sustain so many times as much (a "
+        "router that balances them, somewhat more)",
         f"{c.load.evidence}: {c.load.because}",
     ]
     spare = c.search.chips - c.best.service.chips

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,11 +16,12 @@ from chipwise.present.result import Result
 from chipwise.serving import capacity_view, view
 from chipwise.serving.capacity import COUNT, Capacity, CapacitySearch, FrontPoint, RefusedSplit, front, search
 from chipwise.serving.curve import LoadCurve, load_curve
+from chipwise.serving.disaggregation import disaggregated, search_pools
 from chipwise.serving.launched import replicas_of
 from chipwise.serving.limits import MOST_REQUESTS
 from chipwise.serving.measures import Measures, Spread
-from chipwise.serving.service import Served, Service, ServingTarget, run
-from chipwise.serving.sizing import Progress, ServiceRequest, check_chips, overloaded, service_of
+from chipwise.serving.service import Served, Service, ServingTarget, can_prefill_apart, run
+from chipwise.serving.sizing import AUTO, Progress, ServiceRequest, check_chips, overloaded, read_pools, service_of
 from chipwise.serving.split import Split
 from chipwise.workload.serve import ServingWorkload
 
@@ -195,11 +197,23 @@ def find_capacity(
     split: Split | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    disaggregate: str | None = None,
 ) -> ServingCapacity:
-    """The largest load of every split of replicas over chips, or of one split alone."""
+    """The largest load of every split of replicas over chips, or of one split alone.
+
+    `disaggregate`: "2:6" of them for prefill and decode, or "auto": where that sustains more.
+    """
+    pools = None if disaggregate in (None, AUTO) else read_pools(str(disaggregate), AUTO)
     if split is not None:
-        check_chips(split, None, acc.count)
-    splits = search(target, acc.count, seed, progress=progress, only=None if split is None else [split])
+        check_chips(split, sum(pools) if pools else None, acc.count)
+    only = None if split is None else [split]
+    if disaggregate is not None:
+        can_prefill_apart(target.workload.model, disaggregate)
+    if pools is None:
+        also = partial(disaggregated, seed=seed, progress=progress) if disaggregate == AUTO else None
+        splits = search(target, acc.count, seed, progress=progress, only=only, also=also)
+    else:
+        splits = search_pools(target, acc.count, pools, seed, progress, only)
     serve = target.workload.serve
     offline = serve.arrival.kind == "offline"
     job = run(splits.best.service, count=min(serve.requests, JOB), seed=seed) if offline else None

@@ -32,6 +32,7 @@ from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
 from chipwise.serving.spec import ReplicaSpec
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import EngineConfig
+from chipwise.workload.model import Model
 from chipwise.workload.serve import Bound, ServingWorkload
 
 PASS_S = 1e-3  # on the way to a server that answers in one pass, and back: no tokeniser, no stream. Assumed.
@@ -227,6 +228,14 @@ def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, 
     return out
 
 
+def can_prefill_apart(model: Model, text: str) -> None:
+    """Refuse replicas of their own for prompts where a model has nothing to send on, or to decode."""
+    if model.encoder is not None:
+        raise InputError("disaggregate", text, "a decoder: no stack sends an encoder's output on")
+    if not model.writes:
+        raise InputError("disaggregate", text, "a model that writes: there is nothing to decode")
+
+
 def service(
     target: ServingTarget,
     split: Split,
@@ -242,10 +251,7 @@ def service(
     prompts, decoding = disaggregate
     if min(prompts, decoding) < 1:
         raise InputError("disaggregate", f"{prompts}:{decoding}", "at least one replica on each side, such as 2:6")
-    if target.workload.model.encoder is not None:
-        raise InputError("disaggregate", f"{prompts}:{decoding}", "a decoder: no stack sends an encoder's output on")
-    if not target.workload.model.writes:
-        raise InputError("disaggregate", f"{prompts}:{decoding}", "a model that writes: there is nothing to decode")
+    can_prefill_apart(target.workload.model, f"{prompts}:{decoding}")
     return Service(target, replica, decoding, router, near, replica, prompts)
 
 

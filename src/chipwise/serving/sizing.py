@@ -57,15 +57,19 @@ class ServiceRequest:
         )
 
 
-def read_pools(text: str) -> tuple[int, int]:
-    """Replicas for prefill and replicas for decode.
+AUTO = "auto"  # of disaggregation: where it sustains more
+
+
+def read_pools(text: str, other: str = "") -> tuple[int, int]:
+    """Replicas for prefill and replicas for decode; `other` words are accepted elsewhere.
 
     >>> read_pools("2:6")
     (2, 6)
     """
     sides = text.split(":")
     if len(sides) != 2 or not all(side.strip().isdecimal() and 0 < int(side) <= MOST_REPLICAS for side in sides):
-        raise InputError("disaggregate", text, "replicas for prefill and replicas for decode, such as 2:6")
+        accepted = "replicas for prefill and replicas for decode, such as 2:6"
+        raise InputError("disaggregate", text, accepted + (f", or {other}" if other else ""))
     return int(sides[0]), int(sides[1])
 
 

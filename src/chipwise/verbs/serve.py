@@ -63,13 +63,15 @@ def capacity(
     pp: int | None = None,
     dp: int | None = None,
     ep: int | None = None,
+    disaggregate: str | None = None,
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
 ) -> ServingCapacity:
     """Find the largest load that chips sustain within an SLO, over every split of the replicas and their settings.
 
-    `tp`, `pp`, `dp` and `ep` try one split alone. The rate of the workload is not the load tried: it says how many
-    chips it takes (`needed_chips`).
+    `tp`, `pp`, `dp` and `ep` try one split alone. ``disaggregate="2:6"`` gives two replicas to prompts for six that
+    decode; ``"auto"`` also tries as many as sustain most. The rate of the workload is not the load tried: it says how
+    many chips it takes (`needed_chips`).
 
     >>> from chipwise import load
     >>> chat = load("llama-3.1-8b", input_len=1000, output_len=200, rate=20, ttft="500ms", tpot="30ms")
@@ -82,4 +84,4 @@ def capacity(
 
     known = knowledge_of(knowledge)
     acc, target = serving_target_of(workload, on, known)
-    return find_capacity(target, acc, named_split(tp, pp, dp, ep), known.seed, progress)
+    return find_capacity(target, acc, named_split(tp, pp, dp, ep), known.seed, progress, disaggregate)
