@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -153,3 +154,21 @@ def test_a_folder_that_is_no_catalog_is_refused_in_one_line(tmp_path):
     done = chipwise_alone("chips", env=os.environ | {"CHIPWISE_CATALOG": str(tmp_path)})
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert "CHIPWISE_CATALOG" in done.stderr and "figures.csv" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "said"),
+    [
+        ("chips.toml", 'vendor = "', 'seller = "', r"chips\.toml: '[\w-]+' .*KeyError: 'vendor'"),
+        ("figures.csv", ",memory_bytes,", ",memory,", r"chips\.toml: '[\w-]+' .*KeyError: 'memory_bytes'"),
+        ("offers.csv", ",8,", ",none,", r"offers\.csv: '[\w-]+' .*ValueError"),
+        ("stacks.toml", "[[stack]]", "[stack]", r"stacks\.toml' .*expected tables \[\[stack\]\]|TOML"),
+    ],
+)
+def test_an_entry_that_lacks_something_is_named_in_one_line(tmp_path, file, before, after, said):
+    catalog = invented_catalog(tmp_path / "data")
+    text = (catalog / file).read_text()
+    assert before in text
+    (catalog / file).write_text(text.replace(before, after, 1))
+    done = chipwise_alone("chips", "v5e", env=os.environ | {"CHIPWISE_CATALOG": str(catalog)})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1) and re.search(said, done.stderr), done

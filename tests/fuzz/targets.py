@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import os
+import shutil
 from dataclasses import replace
 from datetime import date
 from functools import cache
@@ -19,6 +20,7 @@ from chipwise.bench.file import read as read_bench
 from chipwise.bench.file import text as bench_text
 from chipwise.catalog import bench_files, load
 from chipwise.catalog.chip_file import chip_like, own_offer, read_chip_file
+from chipwise.catalog.files import forget
 from chipwise.compare.diff import document as decision
 from chipwise.compiled.hlo.parser import parse
 from chipwise.cost.migration_check import read_check
@@ -85,6 +87,13 @@ OBJECTS = {
     "queue": {"spec": {"resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "f", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "64"}]}]}]}, "status": {"flavorsUsage": [{"name": "f", "resources": [{"name": "nvidia.com/gpu", "total": "8"}]}], "conditions": []}},
     "local": {"status": {"conditions": [{"type": "Active", "status": "True"}], "flavorUsage": []}},
 }  # fmt: skip
+CATALOG = (
+    ("chips", "chips.toml", "text"),
+    ("stacks", "stacks.toml", "text"),
+    ("slices", "slices.toml", "text"),
+    ("figures", "figures.csv", "csv"),
+    ("offers", "offers.csv", "csv"),
+)
 CHIP = b"""name: h100-quiet
 like: h100
 title: H100 with its power capped
@@ -301,6 +310,26 @@ def revision(folder: Path, data: bytes) -> None:
         cached_config("hf:org/name")
 
 
+def catalog(name: str) -> Any:
+    """A catalog of one's own, one of whose files is the input."""
+
+    def read(place: Path, data: bytes) -> None:
+        own = place / "catalog"
+        if not own.is_dir():
+            shutil.copytree(ROOT / "src/chipwise/catalog/data", own, ignore=shutil.ignore_patterns("calibration"))
+        kept = (own / name).read_bytes()
+        written(own, name, data)
+        try:
+            with patch.dict(os.environ, {"CHIPWISE_CATALOG": str(own)}):
+                forget()
+                load()
+        finally:
+            forget()
+            (own / name).write_bytes(kept)
+
+    return read
+
+
 def stored_prices(folder: Path, data: bytes) -> None:
     """The list that `prices update` wrote, with whatever became of it since."""
     with patch.dict(os.environ, {"CHIPWISE_DATA": str(folder)}):
@@ -389,6 +418,7 @@ TARGETS = [
     Target("hf-revision", revision, lambda: [b"abc\n", b"abc"]),
     Target("chip-yaml", chip("chip.yaml"), lambda: [CHIP], "yaml"),
     Target("chip-toml", chip("chip.toml"), lambda: [CHIP_TOML]),
+    *(Target(f"catalog-{kind}", catalog(file), files(f"src/chipwise/catalog/data/{file}"), shape) for kind, file, shape in CATALOG),
     Target("stored-prices", stored_prices, stored_seeds, "csv"),
     Target("check", lambda f, d: read_check(written(f, "c.json", d)), dumped(CHECK), "json"),
     Target("log", log, log_seeds),

@@ -198,7 +198,7 @@ def _table(path: Path) -> Mapping[str, Any]:
 
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # not TOML; a number of thousands of digits
         raise BrokenFile("file", str(path), f"TOML ({error})") from None
     except RecursionError:
         raise BrokenFile("file", str(path), "a few levels of nesting") from None

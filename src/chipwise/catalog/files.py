@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import _lru_cache_wrapper, cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ CHIPS = "CHIPWISE_CHIPS"  # the variable that names files of one's own chips
 _added: list[Path] = []
 _once: list[Callable[[], None]] = []
 Answer = TypeVar("Answer")
+Made = TypeVar("Made")
 
 
 def once(function: Callable[[], Answer]) -> _lru_cache_wrapper[Answer]:
@@ -70,6 +71,21 @@ def text(name: str) -> str:
         raise BrokenFile("catalog", name, "a data file inside the installed package") from error
 
 
+def each(name: str, entries: Iterable[Mapping[str, Any]], make: Callable[[Any], Made]) -> list[Made]:
+    """What is made of the entries of a data file; the one that lacks something, or holds what it can't, is named."""
+    made = []
+    for entry in entries:
+        try:
+            made.append(make(entry))
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            which = next(
+                (entry[key] for key in ("id", "chip", "instance") if entry.get(key)), "an entry without a name"
+            )
+            reason = f"{type(error).__name__}: {error}"
+            raise BrokenFile(str(folder() / name), str(which), f"what entries of that file have ({reason})") from None
+    return made
+
+
 def rows(name: str) -> Iterator[dict[str, str]]:
     """The lines of a CSV file among the data."""
     import csv
@@ -86,6 +102,8 @@ def tables(name: str, key: str) -> list[dict[str, Any]]:
 
     try:
         entries: list[dict[str, Any]] = tomllib.loads(text(name)).get(key, [])
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise BrokenFile("catalog", str(folder() / name), f"tables [[{key}]]")
+    except (ValueError, RecursionError) as error:  # not TOML; a number of thousands of digits
         raise BrokenFile("catalog", str(folder() / name), f"TOML ({error})") from None
     return entries

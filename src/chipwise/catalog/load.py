@@ -10,7 +10,7 @@ from typing import Any
 
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure
 from chipwise.catalog.designs import Design, design_from_table
-from chipwise.catalog.files import chip_files, once, rows, tables, take_chip_files
+from chipwise.catalog.files import chip_files, each, once, rows, tables, take_chip_files
 from chipwise.catalog.offers import Commitment, Offer, commitment_from_row, offer_from_row
 from chipwise.catalog.slices import Slices, slices_from_table
 from chipwise.catalog.stacks import Stack, stack_from_table
@@ -52,9 +52,12 @@ class Catalog:
 
 def _figures(name: str, prefix: str = "") -> dict[str, dict[str, Figure]]:
     out: dict[str, dict[str, Figure]] = {}
-    for row in rows(name):
+
+    def take(row: Mapping[str, str]) -> None:
         figure = Figure(float(row["value"]), row["unit"], row["source"], row["date"], row["note"])
         out.setdefault(row["chip"], {})[prefix + row["figure"]] = figure
+
+    each(name, rows(name), take)
     return out
 
 
@@ -84,20 +87,21 @@ def _chip(entry: dict[str, Any], figures: dict[str, Figure]) -> Chip:
 
 
 def _networks() -> dict[str, Network]:
-    out: dict[str, Network] = {}
-    for row in rows("networks.csv"):
-        out[row["id"]] = Network(
-            id=row["id"],
-            chips=tuple(row["chips"].split()),
-            instances=tuple(row["instances"].split()),
-            host_chips=int(row["host_chips"]),
-            per_host=float(row["gbit_s_per_host"]) * 1e9 / 8,
-            per_chip=float(row["gbit_s_per_host"]) * 1e9 / 8 / int(row["host_chips"]),
-            source=row["source"],
-            date=row["date"],
-            note=row["note"],
-        )
-    return out
+    return {network.id: network for network in each("networks.csv", rows("networks.csv"), _network)}
+
+
+def _network(row: Mapping[str, str]) -> Network:
+    return Network(
+        id=row["id"],
+        chips=tuple(row["chips"].split()),
+        instances=tuple(row["instances"].split()),
+        host_chips=int(row["host_chips"]),
+        per_host=float(row["gbit_s_per_host"]) * 1e9 / 8,
+        per_chip=float(row["gbit_s_per_host"]) * 1e9 / 8 / int(row["host_chips"]),
+        source=row["source"],
+        date=row["date"],
+        note=row["note"],
+    )
 
 
 def _described(
@@ -164,19 +168,22 @@ def load() -> Catalog:
     """
     figures = _figures("figures.csv")
     for chip_id, fabric in _figures("fabrics.csv", "fabric.").items():
-        figures[chip_id].update(fabric)
+        figures.setdefault(chip_id, {}).update(fabric)
     entries = tables("chips.toml", "chip")
-    chips = {entry["id"]: _chip(entry, figures[entry["id"]]) for entry in entries}
-    slices = {e["chip"]: slices_from_table(e) for e in tables("slices.toml", "slice")}
+    chips = {chip.id: chip for chip in each("chips.toml", entries, lambda e: _chip(e, figures[e["id"]]))}
+    tori = tables("slices.toml", "slice")
+    slices = dict(each("slices.toml", tori, lambda e: (e["chip"], slices_from_table(e))))
     own, shapes, prices = _described(chips, slices)
-    match = {e["id"]: tuple(tuple(words) for words in e["match"]) for e in entries}
+    match = dict(each("chips.toml", entries, lambda e: (e["id"], tuple(tuple(words) for words in e["match"]))))
+    stacks = each("stacks.toml", tables("stacks.toml", "stack"), lambda e: (e["id"], stack_from_table(e)))
+    designs = each("designs.toml", tables("designs.toml", "design"), lambda e: (e["id"], design_from_table(e)))
     return Catalog(
         chips=MappingProxyType({**chips, **own}),
         match=MappingProxyType({**match, **dict.fromkeys(own, ())}),
-        stacks=MappingProxyType({e["id"]: stack_from_table(e) for e in tables("stacks.toml", "stack")}),
+        stacks=MappingProxyType(dict(stacks)),
         slices=MappingProxyType({**slices, **shapes}),
-        offers=(*prices, *(offer_from_row(row) for row in rows("offers.csv"))),
-        commitments=tuple(commitment_from_row(row) for row in rows("commitments.csv")),
+        offers=(*prices, *each("offers.csv", rows("offers.csv"), offer_from_row)),
+        commitments=tuple(each("commitments.csv", rows("commitments.csv"), commitment_from_row)),
         networks=MappingProxyType(_networks()),
-        designs=MappingProxyType({e["id"]: design_from_table(e) for e in tables("designs.toml", "design")}),
+        designs=MappingProxyType(dict(designs)),
     )
