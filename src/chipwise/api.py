@@ -15,6 +15,7 @@ from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.measure import check, numerics, validate
 from chipwise.verbs.observe import (
     accepted_telemetry,
+    devices,
     diagnose,
     fleet_goodput,
     learn_from_runs,
@@ -22,6 +23,7 @@ from chipwise.verbs.observe import (
     observe_job,
     observe_jobs,
     read_log,
+    scrape,
 )
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
@@ -35,6 +37,7 @@ __all__ = [
     "compare",
     "compare_edge",
     "cost",
+    "devices",
     "diagnose",
     "diff",
     "fleet_goodput",
@@ -51,6 +54,7 @@ __all__ = [
     "prices",
     "read_log",
     "report",
+    "scrape",
     "serve",
     "simulate",
     "submit",

@@ -46,6 +46,7 @@ ELSEWHERE = {
     r"router run (?!.*--until-idle).*": "runs until it is stopped",
     r"service run .*": "runs until it is stopped",
     r".*--ledger unix://.*": "somebody's service",
+    r"observe (scrape|devices).*": "exporters that run; tests/e2e/test_telemetry_store.py has some",
     r"prices update": "a network",
     r".*--open": "a browser that somebody looks at",
     r"prices import focus billing-\*.*": "the shell's own reading of *",

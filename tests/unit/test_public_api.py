@@ -36,6 +36,8 @@ VERBS = (
     "read_log",
     "diagnose",
     "measure_goodput",
+    "scrape",
+    "devices",
     "learn_from_runs",
     "accepted_telemetry",
     "observe_job",

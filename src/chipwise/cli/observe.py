@@ -52,6 +52,22 @@ Examples:
   chipwise observe goodput --by team --month 2026-11
   chipwise observe goodput --by job --logs -o csv
 """
+SCRAPE_EXAMPLES = """\b
+Examples:
+  chipwise observe scrape gpu-1:9400 gpu-2:9400
+  chipwise observe scrape http://serve-1:8000/metrics --interval 30s --store postgresql://ann@db/chipwise
+"""
+DEVICES_EXAMPLES = """\b
+Examples:
+  chipwise observe devices
+  chipwise observe devices --since 1h -o csv
+"""
+StoreOpt = Annotated[
+    str,
+    option(
+        "--store", "URL", "A file, or postgresql://...; default: yours.", envvar="CHIPWISE_STORE", show_envvar=False
+    ),
+]
 JOB_EXAMPLES = """\b
 Examples:
   chipwise observe job 1
@@ -233,6 +249,47 @@ def jobs(
     from chipwise.present.output import show
 
     show(api.observe_jobs(ledger, state=None if state == ALL else state, owner=owner, limit=limit), output, out)
+
+
+@app.command("scrape", epilog=SCRAPE_EXAMPLES)
+def scrape(
+    endpoints: Annotated[
+        list[str], argument("ENDPOINT...", "Pages of metrics: host:port, or http://host:port/metrics.")
+    ],
+    store: StoreOpt = "",
+    interval: Annotated[str, option("--interval", "TIME", "Between two rounds.")] = "10s",
+    rounds: Annotated[
+        int | None, option("--rounds", "N", "So many rounds; default: until it is stopped.", min=1)
+    ] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Ask exporters that run already, and keep what they say as one set of series, whichever exporter it is.
+
+    dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, vLLM. What they leave out is absent and
+    not zero. An endpoint that is down is told on stderr and does not stop the others.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    def tell(words: str) -> None:
+        typer.echo(f"observe scrape: {words}", err=True)
+
+    show(api.scrape(endpoints, store=store, interval=interval, rounds=rounds, tell=tell), output, out)
+
+
+@app.command("devices", epilog=DEVICES_EXAMPLES)
+def devices(
+    store: StoreOpt = "",
+    since: Annotated[str, option("--since", "TIME", "Values no older than this.")] = "5min",
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Devices, and services, by the newest value of each series that was kept."""
+    from chipwise import api
+    from chipwise.present.output import show
+
+    show(api.devices(store, since=since), output, out)
 
 
 def _refuse(given: Mapping[str, str | None], expected: str) -> None:

@@ -1,0 +1,75 @@
+"""A page of metrics as samples of one set of series, whichever exporter made it: names and units mapped by data.
+
+What an exporter leaves out, or blanks, is absent and not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import isfinite
+
+from chipwise.observe.formats.documents import ExpositionReader, labels_of
+from chipwise.observe.health.playbook import rows
+
+HOSTS = ("Hostname", "hostname", "node", "host", "instance")  # labels that name a machine
+DEVICES = ("UUID", "uuid", "gpu_uuid", "accelerator_id", "gpu_id", "gpu", "engine")  # those that name a device of it
+INSTANCE = "GPU_I_ID"  # of a MIG instance
+KEPT = ("gpu", "modelName", "card_model", "model", "model_name", "pod", "namespace", "container", "job_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What a metric of an exporter is here."""
+
+    series: str
+    scale: float
+    unit: str
+    kind: str  # gauge or counter
+    exporter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A value of a series, of a device of a host."""
+
+    series: str
+    host: str
+    device: str
+    labels: tuple[tuple[str, str], ...]  # what else is known of the device, or of what runs there
+    value: float
+
+
+@cache
+def mapping() -> Mapping[str, Mapped]:
+    """Metrics by the name that their exporter gives them."""
+    return {
+        row["metric"]: Mapped(row["series"], float(row["scale"]), row["unit"], row["kind"], row["exporter"])
+        for row in rows("series.csv")
+    }
+
+
+def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
+    """The samples of a page; `host` is where it came from, for metrics that name none."""
+    reader = ExpositionReader()
+    reader.typed = 1  # an exporter may leave its comments out: here every page is one
+    for line in lines:
+        reader.read(line)
+    out = []
+    for name, values in reader.series.items():
+        mapped = mapping().get(name)
+        if mapped is None:
+            continue
+        for text, amount in values.items():
+            labels = labels_of(text)
+            value = amount * mapped.scale
+            if isfinite(value):
+                kept = tuple((label, labels[label]) for label in KEPT if labels.get(label))
+                device = "/".join(filter(None, (_first(labels, DEVICES), labels.get(INSTANCE))))
+                out.append(Sample(mapped.series, _first(labels, HOSTS) or host, device, kept, value))
+    return out
+
+
+def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((labels[name] for name in names if labels.get(name)), "")
