@@ -168,23 +168,28 @@ def likeness(steps: Steps, group: NDArray[Any]) -> Array:
 
 
 def _nearness(rows: Sequence[TrainingRow], cross: Array, blind: Array, *alike: Array) -> dict[str, Any]:
-    """Quantiles of errors by family of chips, of steps that nothing published is quite like, or like; far holds nearer.
+    """Quantiles of errors by group, of steps that nothing published is quite like, or like; far holds nearer.
 
-    A family with few such steps takes those of all.
+    With their group left out, and with their source left out where another has the stack: a stack that nobody
+    published is another matter. A group with few such steps takes those of all.
     """
+    sources: dict[str, set[str]] = {}
+    for row in rows:
+        sources.setdefault(row.stack.id if row.stack else "", set()).add(row.source)
     table: dict[tuple[str, Nearness], list[float]] = {}
-    for row, errors in zip(rows, zip(cross, blind, *alike, strict=True), strict=True):
-        for error, near in zip(errors[:2], errors[2:], strict=True):
-            for family in (row.chip.family, ""):
-                table.setdefault((family, Nearness.of(float(near))), []).append(float(error))
+    for row, *errors in zip(rows, cross, blind, *alike, strict=True):
+        elsewhere = len(sources[row.stack.id if row.stack else ""]) > 1
+        for error, near in list(zip(errors[:2], errors[2:], strict=True))[: 1 + elsewhere]:
+            for group in (group_of(row.chip, row.workload.model), ""):
+                table.setdefault((group, Nearness.of(float(near))), []).append(float(error))
     out: dict[str, Any] = {}
-    for family in sorted({row.chip.family for row in rows}):
+    for group in sorted({group_of(row.chip, row.workload.model) for row in rows}):
         low = high = 0.0
         for nearness in (Nearness.SOME, Nearness.FAR):
-            own = table.get((family, nearness), [])
+            own = table.get((group, nearness), [])
             ends = quantile_pair(own if len(own) >= FEWEST else table.get(("", nearness), [0.0]))
             low, high = min(low, ends[0]), max(high, ends[1])
-            out.setdefault(family, {})[str(nearness)] = [low, high]
+            out.setdefault(group, {})[str(nearness)] = [low, high]
     return out
 
 

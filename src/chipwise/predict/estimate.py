@@ -153,8 +153,8 @@ def step_estimate(
         return _within(seconds, bound, everywhere, "bounded", why)
     nearness = Nearness.of(alike)
     own = groups.get(group, unknown)
-    if nearness in farther.get(chip.family, {}):
-        own = _hull(own, farther[chip.family][nearness])
+    if nearness in farther.get(group, {}):
+        own = _hull(own, farther[group][nearness])
     if stack is None or stack.id not in table.get("stacks", ()):
         why = "a stack no published row used"
     elif f"{arch}/{workload.train.precision}" not in table.get("precisions", ()):
