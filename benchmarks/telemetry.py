@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from chipwise.observe.scrape.page import Sample
+from chipwise.observe.exporters import Sample
 from chipwise.observe.store.store import open_store
 
 DEVICES, SERIES, EVERY_S = 8, 20, 10

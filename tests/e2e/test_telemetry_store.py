@@ -12,7 +12,7 @@ from command import chipwise_here, good_here
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
 import chipwise as cw
-from chipwise.observe.scrape.page import Sample, mapping, samples_of
+from chipwise.observe.exporters import Sample, mapping, samples_of
 from chipwise.observe.scrape.scraper import ask, scrape
 from chipwise.observe.store.schema import ROLL_UPS, SAMPLES_KEEP_S
 from chipwise.observe.store.store import open_store

@@ -6,12 +6,11 @@ another Xid, 163 beside 162. A traceback counts where nothing goes on after it.
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from chipwise.observe.data_files import rows
 from chipwise.observe.records import CAUSES, Fault, FaultClass, Severity
 
 _XID = re.compile(r"NVRM: Xid \((PCI:[0-9A-Fa-f:.]++)[^)]*+\): (\d+)(?:,|\b)(.*)")
@@ -133,8 +132,6 @@ class Xid:
 @cache
 def xids() -> dict[int, Xid]:
     """The numbers known."""
-    text = files("chipwise.observe").joinpath("data", "xids.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
     return {
         int(row["xid"]): Xid(
             number=int(row["xid"]),
@@ -143,7 +140,7 @@ def xids() -> dict[int, Xid]:
             meaning=row["meaning"],
             action=row["action"],
         )
-        for row in rows
+        for row in rows("xids.csv")
     }
 
 

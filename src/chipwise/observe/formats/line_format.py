@@ -118,4 +118,7 @@ def step_from(values: Mapping[str, float], rank: str = "") -> Step:
     """A step of the values that a line gives."""
     rest: dict[str, Any] = {name: amount for name, amount in values.items() if name != "step"}
     number_of = values.get("step")
-    return Step(step=None if number_of is None else whole(repr(number_of)), rank=rank, **rest)
+    step = Step(step=None if number_of is None else whole(repr(number_of)), rank=rank)
+    for name, amount in rest.items():
+        setattr(step, name, amount)
+    return step

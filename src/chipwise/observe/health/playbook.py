@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from chipwise.observe.data_files import rows
 from chipwise.observe.faults import xids
 from chipwise.observe.health.records import Condition
 from chipwise.observe.records import Fault, FaultClass, Severity
@@ -36,12 +35,6 @@ class DeviceSeries:
     def tells(self, amount: float) -> bool:
         """Whether a value shows the fault."""
         return amount < self.value if self.below else amount >= self.value
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    """The rows of a data file of this package."""
-    text = files("chipwise.observe").joinpath("data", name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
 
 
 @cache

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from chipwise.errors import InputError
-from chipwise.observe.scrape.page import Sample, samples_of
+from chipwise.observe.exporters import Sample, samples_of
 from chipwise.observe.store.store import TelemetryStore
 from chipwise.observe.text import clean
 

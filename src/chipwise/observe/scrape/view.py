@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from chipwise.observe.scrape.page import mapping
+from chipwise.observe.exporters import mapping
 from chipwise.observe.scrape.scraper import Page
 from chipwise.observe.store.store import Newest
 from chipwise.present.blocks import Block, Table, Text

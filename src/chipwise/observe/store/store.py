@@ -11,7 +11,7 @@ from typing import Self
 
 from chipwise.errors import BrokenFile, InputError
 from chipwise.io.paths import data_folder
-from chipwise.observe.scrape.page import Sample
+from chipwise.observe.exporters import Sample
 from chipwise.observe.store.schema import LATE_S, ROLL_UPS, SAMPLES_KEEP_S, TABLES, VERSION, Resolution
 from chipwise.route.ledger.database import Database, SQLite
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from math import isfinite
 
+from chipwise.observe.data_files import rows
 from chipwise.observe.formats.documents import ExpositionReader, labels_of
-from chipwise.observe.health.playbook import rows
 
 HOSTS = ("Hostname", "hostname", "node", "host", "instance")  # labels that name a machine
 DEVICES = ("UUID", "uuid", "gpu_uuid", "accelerator_id", "gpu_id", "gpu", "engine")  # those that name a device of it
