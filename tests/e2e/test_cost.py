@@ -48,7 +48,10 @@ def test_a_service_is_billed_by_the_month(served):
         for t in s["options"]:
             per = t["usd_per"]
             assert per["month"] == t["usd"] and per["hour"] == pytest.approx(t["usd"] / 730.5)
-            assert per["1M_tokens"] > per["1000_inferences"] > 0
+            assert (
+                per["1M_tokens_out"] > per["1M_tokens_in_and_out"] > 0
+                and per["1M_tokens_out"] > per["1000_inferences"] > 0
+            )
 
 
 def test_the_full_table_has_every_section():

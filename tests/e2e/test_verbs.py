@@ -151,7 +151,8 @@ def test_help_loads_no_verb_but_the_one_asked_for():
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = set(ast.literal_eval(done.stdout.splitlines()[-1]))
     assert loaded == {
-        f"chipwise.cli.{name}" for name in ("main", "verbs", "flags", "models", "options", "declare", "completion")
+        f"chipwise.cli.{name}"
+        for name in ("main", "verbs", "flags", "models", "options", "declare", "completion", "width")
     }
 
 
