@@ -51,7 +51,7 @@ JAX = {
     "mesh": ("program", "data(3)", "", "4 devices"),
     "garbled_text": ("import", "garbled.mlir", "", "valid StableHLO module"),
     "garbled_bytes": ("import", "garbled.bin", "", "jax.export"),
-    "absent_file": ("import", "absent.mlir", "", "can be read"),
+    "absent_file": ("import", "absent.mlir", "", "a file that exists"),
 }
 # Neither the traceback nor the message leads to the line.
 UNPLACED = {
