@@ -127,8 +127,8 @@ def training_stack(text: str) -> Stack | None:
     return named
 
 
-def find_stack(text: str) -> Stack | None:
-    """The software stack a free-text name means, or None.
+def find_stack(text: str, work: str = "") -> Stack | None:
+    """The software stack a free-text name means, or None; `work`: among those that "train" or "serve" alone.
 
     >>> find_stack("Megatron-Bridge, NeMo container 26.04").id
     'megatron'
@@ -141,7 +141,8 @@ def find_stack(text: str) -> Stack | None:
     if low in load().stacks:
         return load().stacks[low]
     for stack in load().stacks.values():
-        if any(re.search(rf"(?<![a-z0-9]){re.escape(alias)}(?![a-z])", low) for alias in stack.aliases):
+        names = stack.aliases if work in ("", *stack.work) else ()
+        if any(re.search(rf"(?<![a-z0-9]){re.escape(alias)}(?![a-z])", low) for alias in names):
             return stack
     return None
 

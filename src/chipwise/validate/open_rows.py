@@ -76,7 +76,7 @@ def read(row: Mapping[str, str]) -> OpenRow:
         prefix_hit=hit,
     )
     tp, ep = int(sizes["tp"]), int(sizes["ep"])
-    stack = find_stack(row.get("framework", ""))
+    stack = find_stack(row.get("framework", ""), "serve")
     if stack is None:
         raise InputError("framework", row.get("framework", ""), "a stack of the catalog")
     return OpenRow(

@@ -228,7 +228,7 @@ def _split(row: Mapping[str, str], model: Model, chips: int) -> Split:
 
 def _read_inference(row: Mapping[str, str]) -> ServingRow:
     chip = find_chip(re.sub(r"\s*\(CTS.*", "", row["accelerator"]))
-    stack = find_stack(row.get("framework", ""))
+    stack = find_stack(row.get("framework", ""), "serve")
     model = _inference_model(row)
     chips = int(_number(row, "chips", 1)) or 1
     split = _split(row, model, chips)
@@ -346,7 +346,7 @@ def _closed_model(row: Mapping[str, str]) -> Model:
 
 def _read_closed(row: Mapping[str, str]) -> ServingRow:
     chip = find_chip(SYSTEMS.get(row["system"], row["system"]))
-    stack = find_stack(row["framework"])
+    stack = find_stack(row["framework"], "serve")
     model = _closed_model(row)
     tp, pp, dp = (int(_number(row, key, 1)) or 1 for key in ("tp", "pp", "attn_dp"))
     ep = int(_number(row, "moe_ep", 1)) or 1
@@ -395,7 +395,7 @@ def version_date(framework: str, version: str, measured: str = "") -> float:
     >>> version_date("vllm", "0.19.0"), version_date("sglang", "", "2026-01-01")
     (2026.28, 2026.0)
     """
-    stack = find_stack(framework)
+    stack = find_stack(framework, "serve")
     releases = stack.releases.values if stack else {}
     matches = [name for name in releases if version.startswith(name)]
     if matches:
