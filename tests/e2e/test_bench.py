@@ -168,7 +168,7 @@ def test_a_killed_run_leaves_a_draft_that_can_be_read(tmp_path):
         (("kernels", "-o", "xml"), "one of table, json"),
         (("kernel",), "No such command 'kernel'"),
         ((), "Missing command"),
-        (("show", "absent.json"), "No such file"),
+        (("show", "absent.json"), "no such file"),
         (("show", "README.md"), "whole JSON"),
         (("show", str(EXAMPLE), "--framework", "mxnet"), "--framework"),
         (("diff", str(EXAMPLE), "absent.json"), "absent.json"),
@@ -231,7 +231,7 @@ def test_a_packed_file_that_breaks_off_is_one_line(tmp_path):
     for name in ("cut.json.gz", "not.json.gz"):
         done = chipwise("bench", "show", name, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "") and len(done.stderr.splitlines()) == 1
-        assert f"'{name}' is not accepted; expected a bench file that can be read" in done.stderr
+        assert f"'{name}' is not accepted; expected a readable file" in done.stderr
 
 
 def test_the_runs_shipped_are_whole_and_of_one_chip():

@@ -18,6 +18,7 @@ SMALL = {
     "cli.py": None,  # every command twelve times
     "estimates.py": "",
     "fleet.py": "--seeds 1 --limit 2",
+    "health.py": "--runs 5 --days 1",
     "hlo.py": "",
     "layouts.py": None,  # a million layouts
     "loop.py": "1 3",
@@ -26,6 +27,7 @@ SMALL = {
     "router_scale.py": "--open 300 --ended 50 --pools 4 --starts 4 --passes 1 --memory-passes 20",
     "router_submit.py": "--clients 2 --seconds 0.2",
     "serving.py": None,  # a fleet's hours
+    "telemetry.py": "--nodes 2 --rounds 2",
 }
 
 

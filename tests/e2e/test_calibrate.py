@@ -125,7 +125,7 @@ def broken_files(folder):
     whole = gzip.decompress(FIRST.read_bytes()).decode()
     contents = {
         "cut.json": (whole[: len(whole) // 2].encode(), "whole JSON"),
-        "cut.json.gz": (FIRST.read_bytes()[:50_000], "a bench file that can be read"),
+        "cut.json.gz": (FIRST.read_bytes()[:50_000], "a readable file"),
         "later.json": (whole.replace("chipwise.bench/1", "chipwise.bench/9", 1).encode(), "it says 'chipwise.bench/9'"),
         "other.json": (b'{"a": 1}', "a bench file (schema chipwise.bench/1)"),
     }
@@ -147,7 +147,7 @@ def test_a_bench_file_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp
     "arguments, words",
     [
         ((), "Missing argument 'FILE...'"),
-        (("absent.json",), "'absent.json' is not accepted; expected a bench file that can be read (No such file"),
+        (("absent.json",), "bench file: no such file: 'absent.json'"),
         ((CPU,), "bench file: 'cpu.json' is not accepted; expected one measured on an accelerator (it is of a CPU"),
         ((CPU, "--chip", "h200"), "bench file: 'cpu.json' is not accepted"),
         ((FIRST, CPU), "bench file: 'cpu.json' is not accepted"),

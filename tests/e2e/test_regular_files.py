@@ -255,7 +255,7 @@ OWN = {
     "compiled/check/resolve.py": "sources of a program that is imported next",
     "launch/tools.py": "data of the package",
     "numerics/data.py": "data of the package",
-    "observe/faults.py": "data of the package",
+    "observe/data_files.py": "data of the package",
     "report": "data of the package, what the browser wrote",
     "route/backends": "our own sources, the kernel's answers; the shim imports nothing of ours",
     "route/ledger/disks.py": "the kernel's answers",

@@ -17,7 +17,9 @@ from typing import Any
 
 from chipwise.errors import BrokenFile, InputError, Refusal
 from chipwise.io.atomic import atomic_write
+from chipwise.io.files import MAX_BYTES
 from chipwise.io.paths import data_folder
+from chipwise.io.regular_file import read_bytes
 
 SCHEMA = "chipwise.telemetry-calibration/1"
 _NAME = re.compile(r"\d{4}-\d\d-\d\d-\d{3}\.json")
@@ -117,7 +119,7 @@ def read(folder: Path | None = None) -> Telemetry:
         return Telemetry()
     path = accepted[-1]
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = json.loads(read_bytes(path, MAX_BYTES, "calibration"))
         if raw["schema"] != SCHEMA:
             raise ValueError(f"schema {raw['schema']}")
         groups = [TelemetryGroup(**group) for group in raw["groups"]]
