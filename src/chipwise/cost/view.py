@@ -62,11 +62,11 @@ def record(c: Costs) -> dict[str, Any]:
             "grams_co2_per_kwh": site.g_kwh.value,
             "currency": site.currency,
             "per_kwh": site.local.value if site.local else None,
-            "sources": {
-                "per_kwh": asdict(site.local) if site.local else None,
-                "pue": asdict(site.pue),
-                "grams_co2_per_kwh": asdict(site.g_kwh),
-            },
+            "sources": [
+                {"figure": name, **asdict(cited)}
+                for name, cited in (("per_kwh", site.local), ("pue", site.pue), ("grams_co2_per_kwh", site.g_kwh))
+                if cited
+            ],
         },
         "draws": c.assumptions.draws,
         "seed": known.seed,
