@@ -71,7 +71,7 @@ def _best(
     """The best by the rule of the search, with the headroom or else without; the smallest where none fits."""
     place, layouts = set_up(work, acc, calibration, stack), Layouts.of(options)
     need = np.broadcast_to(place.memory(layouts).total, len(options))
-    seconds = np.broadcast_to(place.schedule(place.components(layouts)).total, len(options)) * place.factors(options)
+    seconds = place.seconds(options)
     most = allocatable(acc.chip)
     for limit in (most - required(acc.chip, headroom), most):
         fits = np.flatnonzero(need <= limit)

@@ -25,9 +25,8 @@ def with_shards(work: Setup, result: SearchResult, parallel: Parallelism) -> Sea
     options = list(dict.fromkeys(x for timed in result.top for x in resharded(timed.layout, parallel)))
     if not options:
         return result
-    layouts = Layouts.of(options)
-    seconds = np.broadcast_to(work.schedule(work.components(layouts)).total, len(options)) * work.factors(options)
-    need = np.broadcast_to(work.memory(layouts).total, len(options))
+    seconds = work.seconds(options)
+    need = np.broadcast_to(work.memory(Layouts.of(options)).total, len(options))
     fits = need <= result.limit
     more = [TimedLayout(options[i], float(seconds[i]), float(need[i])) for i in np.flatnonzero(fits)]
     best = _best([result.best, *result.top, *result.front, *more])

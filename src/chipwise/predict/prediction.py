@@ -101,7 +101,7 @@ def predict(
     times = work.schedule(work.components(layouts))
     parts = {f.name: float(np.ravel(getattr(times, f.name))[0]) for f in fields(Breakdown)}
     total, hidden = parts.pop("total"), parts.pop("hidden")
-    (correction,) = work.corrections([layout])
+    (correction,) = work.corrections([layout], np.ravel(times.total))
     factor, match = correction.factor, correction.match
     parts = {name: seconds * factor for name, seconds in parts.items()}
     total, hidden = total * factor, hidden * factor

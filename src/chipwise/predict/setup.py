@@ -59,12 +59,16 @@ class Setup:
         """Time of one step by cause."""
         return schedule(parts, self.coefficients)
 
-    def factors(self, layouts: Sequence[Layout]) -> Array:
-        """Factors on the formulas' steps, as `corrections` has them."""
-        return np.array([correction.factor for correction in self.corrections(layouts)])
+    def seconds(self, layouts: Sequence[Layout]) -> Array:
+        """Seconds of one step of each layout: the formulas' times its factor, as `corrections` has it."""
+        product = Layouts.of(layouts)
+        totals = np.broadcast_to(self.schedule(self.components(product)).total, len(layouts))
+        return totals * [correction.factor for correction in self.corrections(layouts, totals)]
 
-    def corrections(self, layouts: Sequence[Layout]) -> list[Correction]:
+    def corrections(self, layouts: Sequence[Layout], totals: Array) -> list[Correction]:
         """What is learned of layouts: measurements of the chip where there are some, else published steps.
+
+        `totals` are the formulas' seconds of each.
 
         A factor that would make a step shorter than its FLOPs take at the dense peak is refused, and the next one
         counts: published steps instead of measurements, the formulas alone instead of published steps.
@@ -72,7 +76,6 @@ class Setup:
         if not layouts:
             return []
         published = self.published(layouts)
-        totals = np.ravel(self.schedule(self.components(Layouts.of(layouts))).total)
         out = []
         for layout, factor, total in zip(layouts, published, totals, strict=True):
             least = self.math_seconds(layout.chips) / float(total)  # the smallest factor that physics allows

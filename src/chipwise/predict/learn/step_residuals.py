@@ -91,9 +91,11 @@ def step_factors(
     known = calibration.training.step_residuals
     if known is None:
         return np.ones(len(layouts))
-    sizes = np.array([step_sizes(workload, acc.count, layout, release) for layout in layouts])
-    wanted = Points(sizes, np.array([step_names(workload, acc.chip, stack)]))
-    return np.asarray(np.exp(PRIOR.mean_at(wanted, Points(known.sizes, known.names), known.weights)))
+    sizes = [tuple(step_sizes(workload, acc.count, layout, release)) for layout in layouts]
+    places = {size: place for place, size in enumerate(dict.fromkeys(sizes))}  # many share them
+    wanted = Points(np.array(list(places)), np.array([step_names(workload, acc.chip, stack)]))
+    factors = np.exp(PRIOR.mean_at(wanted, Points(known.sizes, known.names), known.weights))
+    return np.asarray(factors[[places[size] for size in sizes]])
 
 
 def nearest(
