@@ -11,6 +11,9 @@ PARALLEL := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1
 FAST := tests/unit tests/integrity tests/golden src
 EXAMPLE := examples/llama-3.1-8b-pretrain.yaml
 
+# What Python and pytest compile is kept, or each of hundreds of processes would compile it again
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-fast test-slow test-changed fresh packages warm lint lock platforms calibration compiled benchmarks scoreboard golden docs sbom fuzz chaos site notebook picture clean
 
 help: ## Show what can be made

@@ -47,8 +47,9 @@ class Run:
             VARIABLE: str(folder),
             "TMPDIR": str(folder),
             "HOME": str(folder / "home"),
-            "ONEDNN_JIT_PROFILE": "0",
-        }  # or it leaves a map of its code in /tmp for each process
+            "ONEDNN_JIT_PROFILE": "0",  # or it leaves a map of its code in /tmp for each process
+            "OMP_NUM_THREADS": "1",  # or threads of matrix products wait for each other: there is a process for every core
+        }
         for variable in USERS_OWN:
             os.environ.pop(variable, None)
         tempfile.tempdir = None  # asks the environment again

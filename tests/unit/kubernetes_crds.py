@@ -10,7 +10,6 @@ import types
 import typing
 
 import cel
-from kubeflow_trainer_api import models
 from kubernetes_cases import own
 from pydantic import BaseModel, ValidationError
 
@@ -24,6 +23,8 @@ def violations(kind, document, old=None):
 
 def jobset_violations(document):
     """What JobSet's own OpenAPI document says against an object: unknown fields first, then types."""
+    from kubeflow_trainer_api import models  # hundreds of classes, made when they are asked for
+
     found = list(_unknown(models.JobsetV1alpha2JobSet, document, ""))
     if not found:
         try:
