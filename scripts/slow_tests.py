@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,26 @@ def git(*words: str) -> str:
     return subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def base() -> str:
+    """The commit that changes are counted from; "" where there is none."""
+    last = int(git("log", "-1", "--format=%ct"))
+    return os.environ.get("BASE") or git("rev-list", "-1", f"--before={last - DAY_S}", "HEAD")
+
+
 def changed_files() -> list[str]:
     """Files that differ from the base; all where there is none."""
-    last = int(git("log", "-1", "--format=%ct"))
-    base = os.environ.get("BASE") or git("rev-list", "-1", f"--before={last - DAY_S}", "HEAD")
-    return git("diff", "--name-only", base).splitlines() if base else git("ls-files").splitlines()
+    return git("diff", "--name-only", start).splitlines() if (start := base()) else git("ls-files").splitlines()
+
+
+def new_lines(paths: Iterable[Path]) -> set[str]:
+    """Lines that are not in these files at the base; all of today's where there is none, or no git."""
+    try:
+        if start := base():
+            changes = git("diff", "-U0", start, "--", *map(str, paths)).splitlines()
+            return {line[1:] for line in changes if line.startswith("+")}
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        pass  # an unpacked archive: all of it is new
+    return {line for path in paths for line in path.read_text(encoding="utf-8").splitlines()}
 
 
 def called_for(table: dict[str, Any], files: list[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

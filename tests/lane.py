@@ -1,6 +1,6 @@
 """The lanes of the tests: which share of a sweep runs, which tests go to one process, and what each costs.
 
-`make test` has a share of every sweep and a quarter of Hypothesis' examples, which are the same on every machine;
+`make test` has a share of every sweep and an eighth of Hypothesis' examples, which are the same on every machine;
 `make test-slow` has all of them, and the tests that take minutes. What is not marked slow has a limit of CPU seconds.
 """
 
@@ -49,12 +49,12 @@ def share(cases: Iterable[Any], of: int = 4, first: int = 0) -> list[Any]:
 
 
 def fewer_examples(items: Iterable[pytest.Item]) -> None:
-    """A quarter of the examples of every property, but no fewer than five."""
+    """An eighth of the examples of every property, but no fewer than five."""
     for item in items:
         if item.get_closest_marker("hypothesis") and not ALL:
             function = getattr(item.obj, "__func__", item.obj)
             own = function._hypothesis_internal_use_settings
-            few = min(own.max_examples, max(own.max_examples // 4, 5))
+            few = min(own.max_examples, max(own.max_examples // 8, 5))
             function._hypothesis_internal_use_settings = settings(own, max_examples=few)
 
 

@@ -9,9 +9,11 @@ import pytest
 from command import EXAMPLE, ROOT, chipwise, good
 
 from chipwise.cli.verbs import VERBS
+from lane import share
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from refresh_docs import CUT, pages, run, run_snippets, shown, snippets, with_keys
+from slow_tests import new_lines
 
 NARROW = "tests/e2e/compiled/programs/narrow_mlp.py"  # compiles in seconds
 
@@ -21,11 +23,19 @@ def marks(each):
     return [*([pytest.mark.compiler(*each.needs)] if each.needs else ()), *([pytest.mark.slow] if each.slow else ())]
 
 
+def sessions_here():
+    """In `make test` every third session, and those with a command that a day ago was not shown; in the slow lane all."""
+    new = new_lines(pages())
+    sessions = list(dict.fromkeys(each.session for page in pages() for each in shown(page)))
+    return {*share(sessions, 3), *(each for each in sessions if {f"$ {command}" for command in each} & new)}
+
+
+SESSIONS = sessions_here()
 COMMANDS = [
     pytest.param(each, marks=marks(each), id=f"{page.name}: {each.command}")
     for page in pages()
     for each in shown(page)
-    if each.command.startswith("chipwise ")
+    if each.session in SESSIONS
 ]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -48,6 +58,7 @@ def ran(session):
     return run(session, lambda words, env: chipwise(*words, env=env))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("each", COMMANDS)
 def test_a_command_shown_runs_and_prints_what_is_shown(each):
     status, output = ran(each.session)[each.place]

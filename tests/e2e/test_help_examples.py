@@ -1,5 +1,5 @@
 """Every example that a --help shows has options that exist, and runs as it is written unless the machine lacks what it
-needs: an accelerator, a network, somebody's database. What a page shows too is run by the tests of pages; every second of
+needs: an accelerator, a network, somebody's database. What a page shows too is run by the tests of pages; every fourth of
 the others in `make test`, all in `make test-slow`, with those that compile or fit for minutes.
 
 A folder stands for that of a reader: the examples of the repository, and files under the names that the examples give to
@@ -162,7 +162,7 @@ def test_an_example_has_options_that_exist(line, folder):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("line", [pytest.param(line, marks=marks(line)) for line in share(run_here(), 2)])
+@pytest.mark.parametrize("line", [pytest.param(line, marks=marks(line)) for line in share(run_here(), 4)])
 def test_an_example_runs_as_written(line, folder, monkeypatch):
     monkeypatch.setenv("CHIPWISE_DATA", str(folder / "data"))
     for pattern, first in BEFORE.items():

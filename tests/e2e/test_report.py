@@ -54,17 +54,30 @@ OUTSIDE = """() => [...document.querySelectorAll('figure svg')].flatMap(svg => {
   }).map(t => t.textContent); })"""
 
 
+class Written(dict):
+    """The path of each report, written when it is first asked for."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def __missing__(self, name):
+        path = self[name] = self.folder / f"{name}.html"
+        if name == "fleet":
+            path.write_text(html_of(fleet()), encoding="utf-8")
+        else:
+            said = good("report", *COMMANDS[name], "--out", path)
+            assert "sections" in said and str(path) in said
+        assert sorted(self.folder.iterdir()) == sorted(self.values())
+        return path
+
+
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
-    """The path of each report, written once."""
-    folder = tmp_path_factory.mktemp("reports")
-    paths = {name: folder / f"{name}.html" for name in (*COMMANDS, "fleet")}
-    for name, arguments in COMMANDS.items():
-        said = good("report", *arguments, "--out", paths[name])
-        assert "sections" in said and str(paths[name]) in said
-    paths["fleet"].write_text(html_of(fleet()), encoding="utf-8")
-    assert sorted(folder.iterdir()) == sorted(paths.values())
-    return paths
+    return Written(tmp_path_factory.mktemp("reports"))
+
+
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] if "every chip" in name else []) for name in COMMANDS]
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +232,7 @@ def test_a_demand_that_no_plan_meets_is_reported_with_what_has_to_give_way(tmp_p
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=[pytest.mark.slow] if "every chip" in name else []) for name in COMMANDS],
+    params=NAMES,
 )
 def printed(request, tmp_path_factory):
     """What the command line printed."""
@@ -270,7 +283,7 @@ def test_no_page_of_a_pdf_is_blank(printed):
     assert all(len(flat(sheet.extract_text())) > 150 for sheet in reader.pages)
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "fleet"])
+@pytest.mark.parametrize("name", [*NAMES, "fleet"])
 def test_nothing_is_wider_than_the_printed_page(name, reports, chromium):
     page = chromium.new_page(viewport={"width": PRINTED, "height": 1000})
     page.emulate_media(media="print")

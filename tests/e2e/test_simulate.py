@@ -42,7 +42,7 @@ def test_json_has_the_figures_of_every_policy_and_deadlines_cost_no_more_here():
 
 
 def test_the_same_seed_says_the_same_and_another_does_not():
-    def figures(seed, order="0"):  # of sets, in a process of its own
+    def figures(seed, **env):
         said = json.loads(
             good(
                 "simulate",
@@ -57,12 +57,12 @@ def test_the_same_seed_says_the_same_and_another_does_not():
                 "0.01",
                 "-o",
                 "json",
-                env={**os.environ, "PYTHONHASHSEED": order},
+                env={**os.environ, **env},
             )
         )["policies"]["cheapest"]
         return {key: value for key, value in said.items() if key != "cpu_s"}
 
-    assert figures(3) == figures(3, "5") != figures(4)
+    assert figures(3) == figures(3, PYTHONHASHSEED="5") != figures(4)  # another order of sets, in another process
 
 
 def test_recorded_jobs_are_replayed_and_drawn_and_listed(tmp_path):

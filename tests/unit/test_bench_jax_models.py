@@ -37,6 +37,7 @@ def count(tree: Any) -> int:
     return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(tree))
 
 
+@pytest.mark.slow
 def test_a_decoder_learns_its_batches_over_20_steps_and_starts_at_the_loss_of_fp32(framework: JaxFramework) -> None:
     case = framework.build(model("train", remat=True, **DECODER))
     losses = [float(case.call(i)) for i in range(20)]  # type: ignore[arg-type]

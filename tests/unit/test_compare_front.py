@@ -13,6 +13,7 @@ from chipwise.compare.training.front import FINALISTS, WIDE, undominated
 from chipwise.errors import InputError
 from chipwise.knowledge import Knowledge
 from chipwise.prices import listed, price_of, supply, why_no_price
+from lane import share
 
 RUN = load("llama-3.1-8b", tokens="100B", batch=512, sequence=4096)
 
@@ -64,9 +65,10 @@ def test_a_service_has_no_front():
         compare(work, on="h100", front=True)
 
 
+@pytest.mark.sampled
 def test_no_count_is_chosen_that_no_offer_supplies():
     knowledge = Knowledge.default()
-    for chip in catalog().chips.values():
+    for chip in share(catalog().chips.values()):
         terms = Terms("time", budget_usd=1e9)
         row = TrainingComparer.of(RUN, terms, knowledge).evaluate(Candidate(chip))
         if not isinstance(row, Refused):
