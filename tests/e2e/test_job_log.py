@@ -17,6 +17,7 @@ from chipwise.route.attempt_log import Lines, read_log
 from chipwise.route.job_log import job_log, log_lines
 from chipwise.route.ledger import open_ledger
 from chipwise.route.ledger.records import AttemptEnd
+from patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_what_comes_is_followed_to_the_end_of_the_job(place, monkeypatch):
         file.write("f\nlast")
     with open_ledger(place.ledger) as ledger:
         ledger.end(place.attempt, AttemptEnd("succeeded", next="succeeded", exit_code=0, done=1.0), 1100.0)
-    reader.join(30)
+    reader.join(PATIENCE_S)
     assert lines == ["first", "half", "last"]
 
 

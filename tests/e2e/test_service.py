@@ -19,7 +19,7 @@ from chipwise.service import api, server
 from chipwise.service.limits import Limits
 from chipwise.service.peer import Peer, peer_of
 from chipwise.service.service import Service, ServiceOptions
-from patience import PATIENCE_S
+from patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
 
@@ -348,35 +348,27 @@ def test_slow_clients_do_not_keep_others_out(tmp_path):
     with running.service:
         idle = [running.link("submitter") for _ in range(10)]
         try:
-            until = time.monotonic() + PATIENCE_S
-            while time.monotonic() < until:  # until those that may be have been taken
-                answer = running.raw(b"GET /v1/identity HTTP/1.0\r\n\r\n")
-                if b"503" in answer:
-                    break
-            assert b"503" in answer  # of this user there are enough
+            # until those that may be have been taken: of this user there are enough
+            until(lambda: b"503" in running.raw(b"GET /v1/identity HTTP/1.0\r\n\r\n"))
             assert running.ask("bob", "GET", "/v1/identity")[0] == 200
         finally:
             for link in idle:
                 link.close()
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            try:
-                if running.ask("submitter", "GET", "/v1/identity")[0] == 200:
-                    return
-            except (OSError, ValueError):
-                pass
-        raise AssertionError("the places were not given back")
+
+        def given_back():
+            with suppress(OSError, ValueError):
+                return running.ask("submitter", "GET", "/v1/identity")[0] == 200
+
+        until(given_back, "the places were not given back")
 
 
 def test_who_has_no_role_is_heard_no_more_and_fills_no_log(quick):
-    statuses = [quick.ask("nobody", "GET", "/v1/identity")[0] for _ in range(8)]
-    assert statuses[:5] == [403] * 5 and 429 in statuses[5:]
+    statuses = []
+    until(lambda: statuses.append(quick.ask("nobody", "GET", "/v1/identity")[0]) or 429 in statuses)
+    assert statuses[:5] == [403] * 5 and set(statuses) == {403, 429}  # a slow machine may need several windows of time
     assert quick.ask("submitter", "GET", "/v1/identity")[0] == 200
     assert sum("refused uid" in line for line in quick.said) == statuses.count(403)
-    until = time.monotonic() + PATIENCE_S
-    while quick.ask("nobody", "GET", "/v1/identity")[0] != 403:
-        assert time.monotonic() < until
-        time.sleep(0.2)
+    until(lambda: quick.ask("nobody", "GET", "/v1/identity")[0] == 403, step=0.2)
 
 
 def test_the_audit_log_tells_when_the_service_began_and_when_its_rules_changed(quick, tmp_path):

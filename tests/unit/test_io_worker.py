@@ -55,12 +55,15 @@ def test_what_was_said_just_before_a_crash_is_not_lost(start):
     assert worker.status == -6
 
 
-def test_a_worker_that_has_closed_its_pipe_is_followed_to_its_end(start):
-    with start("send(last=True)\nos.close(int(sys.argv[-2]))\ntime.sleep(0.3)\nsys.exit(3)") as worker:
+def test_a_worker_that_has_closed_its_pipe_is_followed_to_its_end(start, tmp_path):
+    wait = f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)"
+    with start(f"send(last=True)\nos.close(int(sys.argv[-2]))\n{wait}\nsys.exit(3)") as worker:
         said, ticks_after = [], 0
         for message in worker.messages():
             said += [message] if message else []
             ticks_after += worker.closed
+            if ticks_after:
+                (tmp_path / "go").touch()
         assert said == [{"last": True}] and ticks_after > 0 and worker.status == 3
 
 

@@ -10,6 +10,7 @@ from chipwise.compiled import cache as cache_module
 from chipwise.compiled.cache import MODULE, RESULT, Cache, default_cache
 from chipwise.compiled.worker.keys import Sources
 from chipwise.errors import BrokenFile, InputError
+from patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -154,9 +155,9 @@ def test_one_holder_at_a_time(cache):
     with cache.lock("request", lambda: None), cache.lock("another request", lambda: pytest.fail("not held")):
         thread = threading.Thread(target=second)
         thread.start()
-        assert waited.wait(10)
+        assert waited.wait(PATIENCE_S)
         done.append("first")
-    thread.join(10)
+    thread.join(PATIENCE_S)
     assert done == ["first", "second"]
 
 
