@@ -18,15 +18,13 @@ EXAMPLE = str(ROOT / "examples" / "llama-3.1-8b-pretrain.yaml")
 
 
 ZYGOTE = Zygote()
-COMMAND_S = 120.0  # a person has given up by then; tests that are marked slow wait longer
 ANNOUNCED = re.compile(r"chipwise: compiling for this machine|checking .* s so far")
-LIMIT = [COMMAND_S]  # of the test that runs
 
 
 def chipwise(*arguments, cwd=ROOT, env=None):
     """The finished process of `chipwise ARGUMENTS`."""
     words, variables = list(map(str, arguments)), os.environ if env is None else env
-    return ZYGOTE.run(words, cwd, variables, LIMIT[-1]) or chipwise_alone(*words, cwd=cwd, env=variables)
+    return ZYGOTE.run(words, cwd, variables, PATIENCE_S) or chipwise_alone(*words, cwd=cwd, env=variables)
 
 
 def chipwise_alone(*arguments, cwd=ROOT, env=None):

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import lane
-from patience import PATIENCE_S
 from scratch import ROOT, VARIABLE
 
 os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -28,16 +26,6 @@ for mine in ("CHIPWISE_PRICES", "CHIPWISE_FX"):  # tests see list prices unless 
 def pytest_sessionfinish():
     if "command" in sys.modules:
         sys.modules["command"].ZYGOTE.end()
-
-
-@pytest.fixture(autouse=True)
-def patience(request):
-    """How long a command may take."""
-    from command import LIMIT
-
-    LIMIT.append(PATIENCE_S if lane.ALL or request.node.get_closest_marker("slow") else LIMIT[0])
-    yield
-    LIMIT.pop()
 
 
 @pytest.fixture(scope="session")
