@@ -174,6 +174,8 @@ def _preempt_for(f: Any, j: int, p: int, sharing: bool) -> bool:
             continue
         free += f.chips[v, p]
         cost += f.weight[v] * f.chips[v, p] * f.restart_cost_s[v]
+        if gain <= cost and not f.aged[j]:  # it only grows
+            return False
     if free < c or (gain <= cost and not f.aged[j]):
         return False
     for i in range(n):
@@ -341,7 +343,8 @@ def _allocate_job(f: Any, j: int, tried: Any) -> None:
 def _surely_stays(f: Any, j: int) -> bool:
     """Shortcut: whether no pool that has room for a running job can be better than where it is; else all are compared.
 
-    A move starts at once or never, so that its score is at the least what it would be without any wait; ties stay.
+    A move starts at once or never, so that its score is at the least what it would be without any wait, and the work it
+    repeats; ties stay.
     """
     current, wait = f.pos[j], f.wait[j]
     if wait < 0 or f.chips[j, current] > f.total[current] or _too_late(f, j, current, f.now):
@@ -353,6 +356,8 @@ def _surely_stays(f: Any, j: int) -> bool:
         score = f.score[j, p]
         if wait != 0 and f.start[j, p] < np.inf:
             score -= wait * max(f.start[j, p] - f.now, 0.0)
+        if score > 0:
+            score += score * f.restart_cost_s[j] / max(f.seconds[j, current], 1e-9)
         if score < own:
             return False
     return True
