@@ -4,13 +4,14 @@ import itertools
 import multiprocessing
 import time
 from collections import Counter
+from math import inf
 
 import pytest
 from ledger_cases import POOLS, start, submission
 from postgres_server import postgres_server
 
 from chipwise.route.ledger import LedgerError, open_ledger
-from chipwise.route.ledger.postgres import PostgreSQL
+from chipwise.route.ledger.postgres import OFTEN, PostgreSQL
 from chipwise.route.pool import Pool
 from chipwise.route.router.job_cache import JobCache
 from lane import share
@@ -45,6 +46,21 @@ def test_a_submission_is_two_messages_and_one_wait_for_the_disk(server, monkeypa
         sent = messages(monkeypatch, ledger)
         assert ledger.submit([submission()], 2.0) == ["2"]
         assert len(sent) == 2  # what is there, with the lock; then all that is written, with the end
+
+
+@pytest.mark.parametrize("setting", ["on", "off"])
+def test_every_value_comes_back_as_it_was_sent(server, setting):
+    texts = ["it's", "\\'; DROP TABLE jobs; --", "$1 ? % {}", "\u00e9\u2028\U0001f600", "", "E'\\\\"]
+    numbers = [-5, 2**62, -1.5, 1e-300, 0.1 + 0.2, -0.0]
+    with open_ledger(server.database(f"values_{setting}")) as ledger, ledger._db.write() as db:
+        db.run(f"SET LOCAL standard_conforming_strings = {setting}")
+        for _ in range(2 * OFTEN):  # also once the server keeps its plan
+            row = db.one("SELECT ?::text, ?::text, ?::text, ?::text, ?::text, ?::text", *texts)
+            assert row == tuple(texts)
+        sums = ", ".join(["1 - ?::float8"] * len(numbers))
+        assert db.one(f"SELECT {sums}", *numbers) == tuple(1 - float(number) for number in numbers)
+        assert db.one("SELECT ?::float8, ?::text, ?::boolean", inf, None, True) == (inf, None, True)
+        assert db.one("SELECT count(*) FROM jobs") == (0,)
 
 
 def test_what_is_written_is_read_back_inside_its_transaction_and_errors_come_in_time(server):

@@ -129,6 +129,7 @@ def replay(policy, places, arrivals, patience, depth):
         if not len(board):
             continue
         view = queue_window(board, policy, board.moment(now, room, total), depth=depth, patience=patience)
+        row, seconds = {job: j for j, job in enumerate(view.jobs)}, view.seconds
         for d in allocate(view, policy(view), board.option, patience=patience, explain=(), depth=depth):
             if d.kind == "stop":
                 board.stopped(d.job, now)
@@ -139,7 +140,7 @@ def replay(policy, places, arrivals, patience, depth):
                 where[d.job] = d.pool
                 board.started(d.job, d.pool, now)
                 room[d.pool] -= board.option(d.job, d.pool).chips
-                ends[d.job] = now + view.seconds[view.jobs.index(d.job), view.pools.index(d.pool)]
+                ends[d.job] = now + seconds[row[d.job], view.pools.index(d.pool)]
     return begun, ended
 
 

@@ -236,6 +236,24 @@ def test_a_view_can_not_be_written_to_and_bad_input_is_refused():
         board.progress("a", 0.0, 1.5)
 
 
+def test_a_view_shows_nothing_of_what_comes_after_it():
+    board = board_of([POOL], [candidate(name, [option(POOL, 1)]) for name in "abc"])
+    moment = board.moment(0.0, {"only": 8}, {"only": 8})
+    whole, some = board.part(moment, None), board.part(moment, np.array([2, 0]))
+    assert list(some.jobs) == ["c", "a"] and some.jobs[1:] == ["a"] and some.usd.shape == (2, 1)
+    board.moment(0.0, {"only": 8}, {"only": 8})  # nothing has changed
+    assert whole.chips.tolist() == [[1], [1], [1]]
+    board.remove("b")
+    for view in (whole, some):
+        with pytest.raises(RuntimeError, match=r"seconds .* after the table has changed"):
+            assert view.seconds is None
+    with pytest.raises(RuntimeError, match=r"ids .* after the table has changed"):
+        assert some.jobs[0] == "c"
+    assert some.usd.shape == (2, 1)  # read before
+    with pytest.raises(AttributeError, match="second"):
+        assert some.second is None
+
+
 def test_backends_say_when_full_pools_have_room():
     board = board_of([POOL], [candidate("a", [option(POOL, 1, 8)])])
     assert view_of(board, [POOL], 5.0, {"only": 0}, start={"only": 99.0}).start[0, 0] == 99.0

@@ -288,10 +288,9 @@ def test_a_policy_that_answers_nonsense_is_named(wishes, words, monkeypatch):
 
 
 def test_a_price_too_small_to_divide_by_counts_as_none_in_the_balance():
-    from chipwise.route.policies.balanced import _over_best
+    from chipwise.route.policies.balanced import _weighed
 
-    assert _over_best(np.array([[5e-324, 3.0], [0.0, 0.0], [2.0, 3.0]])).tolist() == [
-        [1.0, 2.0],
-        [1.0, 1.0],
-        [1.0, 1.5],
-    ]
+    usd, score, ones = np.array([[5e-324, 3.0], [0.0, 0.0], [2.0, 3.0]]), np.empty((3, 2)), np.ones((3, 2))
+    for weights in ((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)):
+        _weighed(0.0, weights, ones, ones, usd, usd, ones, score, np.empty(3))
+        assert score.tolist() == [[1.0, 2.0], [1.0, 1.0], [1.0, 1.5]]

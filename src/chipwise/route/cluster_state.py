@@ -7,7 +7,7 @@ decisions: shapes, gangs, capacity, backfill, aging, fallback and preemption are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from typing import Any
@@ -29,7 +29,7 @@ class ClusterState:
     """
 
     now: float
-    jobs: tuple[str, ...]
+    jobs: Sequence[str]
     pools: tuple[str, ...]
     # jobs
     arrival: Floats
@@ -59,6 +59,10 @@ class ClusterState:
     weights: dict[str, float] = field(default_factory=dict)  # of the policies that read any, and users' own
     shares: Floats | None = None  # [J, P] shares of time still in force: a policy that shares only orders by them
     late: Floats | None = None  # [J, P] spread of log(seconds) on the late side, where it is kept; see policies.risk
+    within: Floats | None = (
+        None  # [J, P] times `seconds`: within which a run ends with the job's confidence, where kept
+    )
+    had: Floats | None = None  # [J] seconds it has run so far, in all pools, where they are kept
     shares_since: float = nan  # when they came into force
     shared: Floats | None = None  # [J, P] seconds that each job has run there since then
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, nan
 from typing import Any, Self
 
@@ -23,8 +24,6 @@ from chipwise.route.job_table_columns import (
     CHOSEN,
     FOLLOWS,
     SCALED,
-    SHOWN_BOTH,
-    SHOWN_JOB,
     WRITTEN,
     Way,
     pool_facts,
@@ -34,11 +33,11 @@ from chipwise.route.job_table_kernels import (
     fill_starts,
     in_parts,
     least_needs,
-    look_up_starts,
     look_up_starts_in,
     scale_to_remaining,
 )
-from chipwise.route.late_spread import late_spread
+from chipwise.route.job_table_part import Moment, Names, TablePart, column_of
+from chipwise.route.late_spread import early_spread, late_spread, within
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
 
@@ -84,18 +83,6 @@ class Candidate:
 Keep = Callable[[ClusterState], tuple[Floats, Ints, Floats]]  # what `JobTable.kept` keeps, for some rows
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """What all rows of one scheduling pass share."""
-
-    now: float
-    free: Ints
-    total: Ints
-    table: Floats  # [P, chips] when so many chips of a pool are free, with no queue
-    starts: Floats | None  # [J, P] predicted starts, where they are given by job and pool
-    weights: dict[str, float]
-
-
 class JobTable:
     """Open jobs by pools. A change costs one row; a state costs the running jobs and one pass for the starts."""
 
@@ -109,6 +96,8 @@ class JobTable:
         self._candidates: list[Candidate] = []
         self._ids: list[str] = []
         self._chosen: list[dict[int, Option]] = []
+        self._changes = 0  # of any row: states from before show nothing more
+        self._advanced = (nan, 0)  # to when running jobs were brought, and the changes until then
         self._keep: Keep | None = None  # whose numbers `kept` keeps
         self._names: tuple[str, ...] | None = None  # until the jobs change
         self._width = 2  # more than the chips of any job
@@ -188,6 +177,7 @@ class JobTable:
 
     def remove(self, job: str) -> None:
         """A job goes, whether it waits or runs."""
+        self._changes += 1
         j, last = self._row.pop(job), len(self._candidates) - 1
         if j != last:
             for array in self._arrays.values():
@@ -269,33 +259,37 @@ class JobTable:
         """Bring running jobs up to now, and find when pools have free capacity; the arguments are those of `state`."""
         free_chips, working_chips = self._by_pool(free, 0, np.int64), self._by_pool(total, 0, np.int64)
         running = self.running()
-        if len(running):
+        if len(running) and self._advanced != (now, self._changes):  # else they are there: states from then hold on
             self._advance(running, now)
+            self._advanced = now, self._changes
         by_job = start if isinstance(start, np.ndarray) and start.ndim == 2 else None
         table = np.empty((0, 0)) if by_job is not None else self._table(now, free_chips, working_chips, running, start)
         return Moment(now, free_chips, working_chips, table, by_job, dict(weights or {}))
 
     def part(self, moment: Moment, rows: Ints | None, shares: Floats | None = None) -> ClusterState:
-        """Some rows of the table at a moment, all where none are named; those of a part are copies."""
-        n, a = len(self._candidates), self._arrays
-        if rows is None:
-            if self._names is None:
-                self._names = tuple(self._ids)
-            names = self._names
-            shown: dict[str, Any] = {name: a[name][:n] for name in (*SHOWN_JOB, *SHOWN_BOTH)}
-        else:
-            names = tuple([self._ids[j] for j in rows.tolist()])
-            shown = {name: a[name].take(rows, axis=0) for name in (*SHOWN_JOB, *SHOWN_BOTH)}
-        if moment.starts is not None:
-            starts = moment.starts if rows is None else moment.starts[rows]
-            shown["start"] = np.where(shown["chips"] <= moment.free, moment.now, starts)
-        else:
-            shown["start"] = np.empty(shown["chips"].shape)
-            look_up_starts(moment.table, shown["chips"], shown["start"])
-        for array in shown.values():
-            array.flags.writeable = False
-        shares_shown = shares if rows is None or shares is None else shares[rows]
-        return ClusterState(
+        """Some rows of the table at a moment, all where none are named; those of a part are copies.
+
+        What is not read is not copied; it can be read until the table changes.
+        """
+        changes = self._changes
+
+        def check(what: str) -> None:
+            if self._changes != changes:
+                raise RuntimeError(f"{what} of jobs read from a state after the table has changed")
+
+        def read(name: str) -> NDArray[Any]:
+            check(name)
+            return column_of(self._arrays, slice(len(self._candidates)) if rows is None else rows, name, moment)
+
+        def ids() -> Sequence[str]:
+            check("ids")
+            return self._ids
+
+        if rows is None and self._names is None:
+            self._names = tuple(self._ids)
+        names = self._names if rows is None else Names(ids, rows.tolist())
+        return TablePart.of(
+            read,
             now=moment.now,
             jobs=names,
             pools=self.pools,
@@ -303,10 +297,9 @@ class JobTable:
             total=moment.total,
             pool_facts=self._facts,
             weights=moment.weights,
-            shares=shares_shown,
+            shares=shares if rows is None or shares is None else shares[rows],
             shares_since=nan,
             shared=None,
-            **shown,
         )
 
     def running(self) -> Ints:
@@ -414,12 +407,15 @@ class JobTable:
                 a["restartable"][some, None],
                 a["restart"][some, None],
             )
+            early = partial(early_spread, a["all_seconds"][some], a["all_low"][some])
+            a["within"][some] = within(a["confidence"][some], a["late"][some], early)
             self._width = max(self._width, int(a["chips"][some].max(initial=0)) + 1)
         self._scale(rows)
 
     def _scale(self, rows: Ints) -> None:
-        """From what whole runs take to what is still to come."""
+        """From what whole runs take to what is still to come: the last of every change of rows."""
         a = self._arrays
+        self._changes += 1
         scale_to_remaining(rows, *(a[name] for name in SCALED))
         a["fresh"][rows] = a["counted"][rows] = False
 

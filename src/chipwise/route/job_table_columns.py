@@ -43,10 +43,8 @@ BY_JOB: dict[str, Any] = {
 # by job and pool: what a state shows, and what the whole run takes, of which that is the part to come
 BY_BOTH: dict[str, Any] = {
     "seconds": inf,
-    "low": inf,
     "high": inf,
     "usd": inf,
-    "joules": inf,
     "chips": 0,
     "variant_order": 0,
     "last_failed": False,
@@ -59,21 +57,17 @@ BY_BOTH: dict[str, Any] = {
     "usd_once": 0.0,
     "watts": 1.0,
     "late": 0.0,
+    "within": 1.0,
 }
-SHOWN_JOB = (
-    *("arrival", "weight", "deadline", "confidence", "budget", "restartable", "restart_cost_s"),
-    *("current_pool", "since"),
-)
 # as the kernels of those names take them
 SCALED = (
-    *("done", "all_seconds", "all_low", "all_high", "usd_hour", "usd_once", "watts"),
-    *("seconds", "low", "high", "usd", "joules"),
+    *("done", "all_seconds", "all_high", "usd_hour", "usd_once"),
+    *("seconds", "high", "usd"),
 )
 ADVANCED = (
     *("current_pool", "base", "progress_time", "since", "every", "restart", "warming", "all_seconds"),
     *("before", "done", "served", "had", "restart_cost_s"),
 )
-SHOWN_BOTH = ("seconds", "low", "high", "usd", "joules", "chips", "variant_order", "last_failed", "late", "served")
 Way = tuple[int, Option, bool]  # the rank of an option among a job's, itself, whether it failed last
 # by job and pool, what an option that is taken there says
 CHOSEN: dict[str, Callable[[Way], float]] = {
@@ -89,7 +83,7 @@ CHOSEN: dict[str, Callable[[Way], float]] = {
 }
 # of a candidate
 WRITTEN = ("arrival", "weight", "deadline", "confidence", "restartable", "done", "every", "restart", "account")
-FOLLOWS = ("seconds", "low", "high", "usd", "joules", "late")  # from these and what is done
+FOLLOWS = ("seconds", "high", "usd", "late", "within")  # from these and what is done
 
 
 def pool_facts(pools: Sequence[Pool]) -> dict[str, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 from chipwise.io.jit import jit_cached
 
 AT_ONCE = 2048  # rows: with 50 pools, 0.8 MB an array
+NOTHING_LEFT = 1e-12  # share of a run that is done: more than nothing, since 0 * inf is no number
 LEFT = 0.01  # of a run that is still to come when it has outlasted its estimate: it ends soon, nobody knows when
 
 
@@ -59,32 +60,24 @@ def scale_to_remaining(
     rows: Any,
     done: Any,
     all_seconds: Any,
-    all_low: Any,
     all_high: Any,
     usd_hour: Any,
     usd_once: Any,
-    watts: Any,
     seconds: Any,
-    low: Any,
     high: Any,
     usd: Any,
-    joules: Any,
 ) -> None:
     """What is still to come of some rows' runs."""
     for k in range(rows.shape[0]):
         j = rows[k]
-        left = max(1.0 - done[j], 1e-12)  # more than nothing: 0 * inf is no number
+        left = max(1.0 - done[j], NOTHING_LEFT)
         pools = range(seconds.shape[1])
         for p in pools:  # one after the other: several at once are not vectorised
             seconds[j, p] = all_seconds[j, p] * left
         for p in pools:
-            low[j, p] = all_low[j, p] * left
-        for p in pools:
             high[j, p] = all_high[j, p] * left
         for p in pools:
             usd[j, p] = usd_hour[j, p] * seconds[j, p] / 3600.0 + usd_once[j, p]
-        for p in pools:
-            joules[j, p] = watts[j, p] * seconds[j, p]
 
 
 @jit_cached

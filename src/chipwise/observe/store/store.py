@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from chipwise.errors import BrokenFile, InputError
+from chipwise.io.closing import Closing
 from chipwise.io.paths import data_folder
 from chipwise.observe.exporters import Sample
 from chipwise.observe.store.schema import LATE_S, ROLL_UPS, SAMPLES_KEEP_S, TABLES, VERSION, Resolution
@@ -41,7 +40,7 @@ class Newest:
     value: float
 
 
-class TelemetryStore:
+class TelemetryStore(Closing):
     """One connection, used by one thread at a time."""
 
     def __init__(self, db: Database) -> None:
@@ -61,14 +60,6 @@ class TelemetryStore:
     def where(self) -> str:
         """For messages."""
         return self._db.where
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the connection."""

@@ -14,7 +14,6 @@ EASY backfill: D. Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; A. Mu'a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -154,6 +153,8 @@ def _allocation_state(state: ClusterState, decision: PolicyDecision, aged: Flags
         spare=integers(pools),
         memo=np.empty((pools, widest)),
         memo_valid=np.zeros((pools, widest), dtype=bool),
+        when=np.empty(pools),
+        weighed=np.empty(pools),
         touched=np.zeros(pools, dtype=bool),
         **{name: lent(getattr(state, name)) for name in READ},
     )
@@ -167,31 +168,32 @@ def _decisions(
     explain: Collection[str] | None,
     heads: Sequence[int],
 ) -> list[Decision]:
-    figures: dict[int, dict[str, Any]] = {}  # of a job that moves, for its stop and its start
+    changed: list[int] = np.flatnonzero(allocation.pos != allocation.current_pool).tolist()
+    waiting = list(dict.fromkeys([*heads, *_to_explain(state, allocation, explain)]))
+    figures = reasons.compared(state, decision, [*changed, *waiting])
+    by_pool = {j: of.by_pool(state.pools) for j, of in figures.items()}  # of a job that moves, for its stop and start
+    pos, current, free = (a.tolist() for a in (allocation.pos[changed], state.current_pool[changed], allocation.free))
+    moves = list(zip(changed, current, pos, strict=True))
 
     def decided(j: int, kind: str, p: int, reason: str) -> Decision:
         job, pool = state.jobs[j], state.pools[p] if p >= 0 else ""
         variant = options(job, pool).variant if options and kind == "start" else ""
-        if j not in figures:
-            figures[j] = reasons.compared(state, decision, j)
-        return Decision(job, kind, pool, variant, reason, figures[j])
+        return Decision(job, kind, pool, variant, reason, by_pool[j])
 
-    changed: list[int] = np.flatnonzero(allocation.pos != allocation.current_pool).tolist()
     decisions = []
-    for j in changed:
-        p, current = int(allocation.pos[j]), int(state.current_pool[j])
-        if current >= 0:
+    for j, here, p in moves:
+        if here >= 0 and p >= 0:
+            decisions.append(decided(j, "stop", here, reasons.moves(state, decision, j, p, figures[j])))
+        elif here >= 0:
             stopper = int(allocation.preemptor[j])
-            why = reasons.moves(state, decision, j, p) if p >= 0 else reasons.stops(state, decision, j, stopper)
-            decisions.append(decided(j, "stop", current, why))
-    for j in changed:
-        p = int(allocation.pos[j])
+            decisions.append(decided(j, "stop", here, reasons.stops(state, decision, j, stopper)))
+    for j, _, p in moves:
         if p >= 0:
-            decisions.append(decided(j, "start", p, reasons.starts(state, decision, j, p, allocation.free)))
-    for j in dict.fromkeys([*heads, *_to_explain(state, allocation, explain)]):
+            decisions.append(decided(j, "start", p, reasons.starts(state, decision, j, p, free, figures[j])))
+    for j in waiting:
         p = int(allocation.target[j])
         place = reasons.Place(float(allocation.predicted[j]), bool(allocation.aged[j]))
-        decisions.append(decided(j, "wait", p, reasons.waits(state, decision, j, p, allocation.free, place)))
+        decisions.append(decided(j, "wait", p, reasons.waits(state, decision, j, p, free, figures[j], place)))
     return decisions
 
 

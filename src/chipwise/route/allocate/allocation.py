@@ -174,6 +174,8 @@ def _preempt_for(f: Any, j: int, p: int, sharing: bool) -> bool:
             continue
         free += f.chips[v, p]
         cost += f.weight[v] * f.chips[v, p] * f.restart_cost_s[v]
+        if gain <= cost and not f.aged[j]:  # it only grows
+            return False
     if free < c or (gain <= cost and not f.aged[j]):
         return False
     for i in range(n):
@@ -214,6 +216,7 @@ def _best(f: Any, j: int, tried: Any) -> int:
     best, least, late, rank, current = -1, np.inf, False, 0, f.pos[j]
     for p in range(f.score.shape[1]):
         when, score = _weighed(f, j, p, tried)
+        f.when[p], f.weighed[p] = when, score
         if np.isnan(when):
             continue
         too_late = _too_late(f, j, p, when)
@@ -226,7 +229,7 @@ def _best(f: Any, j: int, tried: Any) -> int:
             best, least, late, rank = p, score, too_late, f.variant_order[j, p]
     if f.tie[j] == 0 or best < 0 or late or best == current:
         return best
-    return _first_end(f, j, tried, best, least + f.tie[j] * abs(least))
+    return _first_end(f, j, best, least + f.tie[j] * abs(least))
 
 
 @jit_inline
@@ -269,16 +272,16 @@ def _without_delay(f: Any, j: int, p: int) -> float:
 
 
 @jit_inline
-def _first_end(f: Any, j: int, tried: Any, best: int, bound: float) -> int:
-    """Of pools up to a score, the one in which a job ends first; one that is free, at no more cost, before a wait.
+def _first_end(f: Any, j: int, best: int, bound: float) -> int:
+    """Of pools up to a score, as just weighed, the one in which a job ends first; a free one, at no more cost, before.
 
     A job that runs in one of them stays. It waits beside a free one only where that would take it more than `SLOWER`
     times as long to its end.
     """
     first, first_start, first_end = best, np.inf, np.inf
     for p in range(f.score.shape[1]):
-        when, score = _weighed(f, j, p, tried)
-        if np.isnan(when) or score > bound or _too_late(f, j, p, when):
+        when = f.when[p]
+        if np.isnan(when) or f.weighed[p] > bound or _too_late(f, j, p, when):
             continue
         if p == f.pos[j]:
             return p
@@ -290,11 +293,11 @@ def _first_end(f: Any, j: int, tried: Any, best: int, bound: float) -> int:
     apart = _without_delay(f, j, first)
     free, free_end = first, f.now + SLOWER * (first_end - f.now)
     for p in range(f.score.shape[1]):
-        if _without_delay(f, j, p) > apart + f.tie[j] * abs(apart):
+        when = f.when[p]
+        if not when <= f.now or _without_delay(f, j, p) > apart + f.tie[j] * abs(apart):
             continue
-        when, _ = _weighed(f, j, p, tried)
         end = when + f.seconds[j, p]
-        if when <= f.now and end <= free_end and not _too_late(f, j, p, when):
+        if end <= free_end and not _too_late(f, j, p, when):
             free, free_end = p, end
     return free
 
@@ -314,7 +317,7 @@ def _allocate_job(f: Any, j: int, tried: Any) -> None:
         if not f.restartable[j]:
             return
         f.preemptible[current] -= f.chips[j, current] if f.preempts else 0
-        if not f.moves:
+        if not f.moves or _surely_stays(f, j):
             return
     tried[:] = False
     while True:
@@ -334,6 +337,30 @@ def _allocate_job(f: Any, j: int, tried: Any) -> None:
         f.preemptor[j] = j
         _leave(f, j)
     _enter(f, j, p)
+
+
+@jit_inline
+def _surely_stays(f: Any, j: int) -> bool:
+    """Shortcut: whether no pool that has room for a running job can be better than where it is; else all are compared.
+
+    A move starts at once or never, so that its score is at the least what it would be without any wait, and the work it
+    repeats; ties stay.
+    """
+    current, wait = f.pos[j], f.wait[j]
+    if wait < 0 or f.chips[j, current] > f.total[current] or _too_late(f, j, current, f.now):
+        return False
+    own = f.score[j, current]
+    for p in range(f.score.shape[1]):
+        if p == current or f.chips[j, p] > f.free[p] + f.preemptible[p]:
+            continue
+        score = f.score[j, p]
+        if wait != 0 and f.start[j, p] < np.inf:
+            score -= wait * max(f.start[j, p] - f.now, 0.0)
+        if score > 0:
+            score += score * f.restart_cost_s[j] / max(f.seconds[j, current], 1e-9)
+        if score < own:
+            return False
+    return True
 
 
 @jit_inline

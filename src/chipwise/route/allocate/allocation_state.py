@@ -54,4 +54,6 @@ class AllocationState(NamedTuple):
     spare: Ints  # chips that are then left over
     memo: Floats  # by pool and chips: when so many are free
     memo_valid: Flags  # whether that is up to date
+    when: Floats  # by pool: of the job at hand, when it would start there
+    weighed: Floats  # and its score there, the wait as it then is
     touched: Flags  # by pool: somebody came or went in this pass

@@ -23,7 +23,7 @@ def overdue(state: ClusterState, patience: float = PATIENCE) -> tuple[Flags, Flo
     due = state.arrival + patience / np.maximum(state.weight, 1e-9)
     aged = due <= state.now
     if aged.any():
-        due[aged] += state.served[aged].sum(axis=1)
+        due[aged] += state.served[aged].sum(axis=1) if state.had is None else state.had[aged]
         aged = due <= state.now
     return aged, due
 

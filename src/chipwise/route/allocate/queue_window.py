@@ -21,7 +21,8 @@ import numpy as np
 from chipwise.io.jit import jit_cached
 from chipwise.route.allocate.queue_order import PATIENCE, by_id
 from chipwise.route.cluster_state import ClusterState, Flags, Floats, Ints, Policy
-from chipwise.route.job_table import JobTable, Keep, Moment
+from chipwise.route.job_table import JobTable, Keep
+from chipwise.route.job_table_part import Moment
 
 DEPTH = 500  # pending jobs that one scheduling pass considers: as Slurm's backfill does (bf_max_job_test, 22.05)
 
@@ -78,10 +79,10 @@ def queue_window(
     pending, key = np.empty(len(table), dtype=np.int64), np.empty(len(table))
     arrival, weight, had = (table.column(name) for name in ("arrival", "weight", "had"))
     waiting = current_pool if held is None else np.where(held, 0, current_pool)
-    aged, count = _pending_rows(moment.now, patience, waiting, arrival, weight, had, order, pending, key)
+    aged, rest = _pending_rows(moment.now, patience, waiting, arrival, weight, had, order, pending, key)
     first = _first_rows(table, pending[:aged], key[:aged], depth)
     if len(first) < depth:
-        first = np.concatenate([first, _first_rows(table, pending[aged:count], key[aged:count], depth - len(first))])
+        first = np.concatenate([first, _first_rows(table, pending[rest:], key[rest:], depth - len(first))])
     shown = current_pool >= 0
     shown[first] = shown[table.rows(list(explain))] = True
     return table.part(moment, np.flatnonzero(shown))
@@ -91,19 +92,19 @@ def queue_window(
 def _pending_rows(
     now: float, patience: float, pool: Any, arrival: Any, weight: Any, had: Any, order: Any, pending: Any, key: Any
 ) -> Any:
-    """The rows that wait, those overdue before the others, and what sorts each; how many are overdue, and all."""
-    count = aged = 0
-    for overdue in (True, False):
-        for j in range(pool.shape[0]):
-            if pool[j] >= 0:
-                continue
-            due = arrival[j] + patience / max(weight[j], 1e-9) + had[j]
-            if (due <= now) == overdue:
-                pending[count], key[count] = j, due if overdue else order[j]
-                count += 1
-        if overdue:
-            aged = count
-    return aged, count
+    """The rows that wait, and what sorts each: first those overdue, last the others; how many, and from where on."""
+    aged, rest = 0, pool.shape[0]
+    for j in range(pool.shape[0]):
+        if pool[j] >= 0:
+            continue
+        due = arrival[j] + patience / max(weight[j], 1e-9) + had[j]
+        if due <= now:
+            pending[aged], key[aged] = j, due
+            aged += 1
+        else:
+            rest -= 1
+            pending[rest], key[rest] = j, order[j]
+    return aged, rest
 
 
 def _first_rows(table: JobTable, rows: Ints, order: Floats, count: int) -> Ints:

@@ -6,10 +6,11 @@ time-outs do not run, and TCP alone gives up after a quarter of an hour. So sile
 
 from __future__ import annotations
 
+import math
 import os
 import ssl
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ def connect(url: str, lock_s: float, hurried: Callable[[], bool]) -> psycopg.Con
     link = _bounded().connect(url, autocommit=True, **more)
     try:
         link.silent_s, link.hurried = statement_s + SILENT_S, hurried
+        link.codec = link.info.encoding
         link.prepare_threshold = None  # plans are kept by ourselves: the library forgets all of them at a rollback
         link.execute(f"SET lock_timeout = {round(lock_s * 1000)}")
         link.execute(f"SET statement_timeout = {round(statement_s * 1000)}")
@@ -132,6 +134,38 @@ def _bounded() -> Any:
         silent_s = float(CONNECT_S)
         hurried: Callable[[], bool] = staticmethod(lambda: False)
         silent = False  # given up as such
+        codec = "utf-8"  # of the texts that are sent
+
+        def exchange(self, message: str) -> list[Row]:
+            """Send statements that hold their values, in one message; the rows of the last.
+
+            What a cursor would find out about each of them takes the client longer than the server takes to answer.
+            """
+            with self.lock:
+                results = self.wait(self._exchanged(message.encode(self.codec)))
+            for result in results:
+                if result.status == module.pq.ExecStatus.FATAL_ERROR:
+                    raise module.errors.error_from_result(result, encoding=self.codec)
+            rows = module.adapt.Transformer(self)
+            rows.set_pgresult(results[-1])
+            return rows.load_rows(0, results[-1].ntuples, tuple)  # type: ignore[no-any-return]
+
+        def _exchanged(self, message: bytes) -> Generator[Any, Any, Any]:
+            self.pgconn.send_query(message)
+            return (yield from module.generators.execute(self.pgconn))
+
+        def literals(self, values: Sequence[object]) -> list[str]:
+            """Values as SQL has them: texts quoted by libpq, what is rarer by the client library."""
+            codec, quote = self.codec, module.pq.Escaping(self.pgconn).escape_literal
+            texts = []
+            for value in values:
+                if type(value) is str and "\0" not in value:
+                    texts.append(quote(value.encode(codec)).decode(codec))
+                elif type(value) is int or (type(value) is float and math.isfinite(value)):
+                    texts.append(f" {value!r}")  # apart from a sign before it
+                else:
+                    texts.append("NULL" if value is None else module.sql.Literal(value).as_string(self))
+            return texts
 
         def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
             """Run an exchange with the server; give the connection up where the server is silent."""

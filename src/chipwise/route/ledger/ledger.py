@@ -6,10 +6,10 @@ import secrets
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import TypeVar
 
 from chipwise.errors import InputError
+from chipwise.io.closing import Closing
 from chipwise.route.access import Quotas
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
@@ -52,7 +52,7 @@ from chipwise.route.option import Infeasible, Option
 T = TypeVar("T")
 
 
-class Ledger(Accounting, Registry):
+class Ledger(Closing, Accounting, Registry):
     """Jobs, decisions, attempts and events, kept in one database that several routers may share."""
 
     def __init__(self, db: Database) -> None:
@@ -65,14 +65,6 @@ class Ledger(Accounting, Registry):
         except BaseException:
             db.close()
             raise
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the connection."""

@@ -63,7 +63,7 @@ class PostgreSQL(Database):
         if self._link is None or (self._link.closed and not self._inside):
             self._link = connect(self._url, self._busy_s, self.hurried)
             self._flushes = self._grouped and bool(self._link.execute(_MAY_FLUSH).fetchone()[0])  # type: ignore[index]
-            self._cursor, self._composer = self._link.cursor(), psycopg_module().ClientCursor(self._link)
+            self._cursor = self._link.cursor()
             self._uses, self._plans = {}, {}
             self.epoch += 1
         return self._link
@@ -91,24 +91,24 @@ class PostgreSQL(Database):
                 self.where, *_problem(error), temporary=_passing(error), values=_of_values(error)
             ) from None
 
-    def _begin(self, sql: str) -> psycopg.Cursor[Row]:
+    def _begin(self, sql: str) -> list[Row]:
         try:
-            answers = self._sent(sql)
+            rows = self._sent(sql)
         except psycopg_module().OperationalError:
             if not self._was_closed():
                 raise
-            answers = self._sent(sql)  # the server was started again since: nothing was under way
+            rows = self._sent(sql)  # the server was started again since: nothing was under way
         self._inside = True
-        return answers
+        return rows
 
     def _was_closed(self) -> bool:
         """Whether the server has closed the connection; of a silence people are told."""
         return self._link is None or (self._link.closed and not getattr(self._link, "silent", False))
 
-    def _sent(self, message: str) -> psycopg.Cursor[Row]:
-        """Send statements that hold their values; the client need not think of keeping their plans."""
-        self._connect()
-        return self._cursor.execute(message, prepare=False)
+    def _sent(self, message: str) -> list[Row]:
+        """Send statements that hold their values; the rows of the last."""
+        link: Any = self._connect()
+        return link.exchange(message)  # type: ignore[no-any-return]
 
     def _begin_write(self) -> None:
         self._connect()
@@ -177,16 +177,18 @@ class PostgreSQL(Database):
         self._cursor.executemany(_dialect(sql), rows)
 
     def _bound(self, sql: str, values: Sequence[object]) -> str:
-        """A statement with its values in it, quoted by the client library."""
+        """A statement with its values in it."""
         self._connect()
         if not values:
             return sql
         if sql in self._uses or len(self._uses) < MOST_KEPT:
             self._uses[sql] = self._uses.get(sql, 0) + 1
-        plan = self._plans.get(sql)
+        link: Any = self._link
+        texts, plan = link.literals(values), self._plans.get(sql)
         if plan:
-            sql = f"EXECUTE {plan} ({', '.join('?' * len(values))})"
-        return str(self._composer.mogrify(_dialect(sql), values))
+            return f"EXECUTE {plan} ({','.join(texts)})"
+        first, *others = sql.split("?")
+        return first + "".join([text + part for text, part in zip(texts, others, strict=True)])
 
     def _message(self, question: str = "") -> list[Row]:
         """Send what is to be sent, then a query; its rows."""
@@ -194,14 +196,8 @@ class PostgreSQL(Database):
         self._unsent = []
         if self._opening:  # before the first answer nothing is under way
             opening, self._opening = self._opening, ""
-            answers = self._begin("; ".join([opening, *statements]))
-        elif statements:
-            answers = self._sent("; ".join(statements))
-        else:
-            return []
-        while answers.nextset():
-            pass
-        return answers.fetchall() if question and answers.description else []
+            return self._begin("; ".join([opening, *statements]))
+        return self._sent("; ".join(statements)) if statements else []
 
     def tables(self) -> set[str]:
         """Names of the tables there are."""

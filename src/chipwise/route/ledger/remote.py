@@ -6,11 +6,11 @@ import json
 import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from chipwise.errors import ChipwiseError, InputError
+from chipwise.io.closing import Closing
 from chipwise.route.ledger.codec import unpack
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.link import Link
@@ -31,20 +31,12 @@ class ServiceError(ChipwiseError):
     """What the service refuses or can't do, in its own words."""
 
 
-class RemoteLedger:
+class RemoteLedger(Closing):
     """The ledger of a service, as far as the user's role lets it be seen and changed."""
 
     def __init__(self, url: str) -> None:
         self.where, self.uid, self._link = url, "", Link(url)
         self.bad_rows: dict[str, Exception] = {}  # the service's to tell its operator
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the connection."""

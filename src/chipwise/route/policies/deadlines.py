@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from chipwise.errors import InputError
+from chipwise.io.jit import jit_cached, lent
 from chipwise.route.allocate import QueueWindow, windowed
 from chipwise.route.cluster_state import ClusterState, Floats, Ints, PolicyDecision
-from chipwise.route.job_table import JobTable, Moment
+from chipwise.route.job_table import JobTable
+from chipwise.route.job_table_part import Moment
 from chipwise.route.policies.ranking import TIE
-from chipwise.route.policies.risk import in_time, run_quantile
+from chipwise.route.policies.risk import in_time, run_quantile, within_factor
 from chipwise.route.policies.rows import least, most
 
 # USD that an hour until the end of a job without a deadline counts, times its priority. An engineer's week costs 6,000
@@ -54,26 +55,80 @@ def _queue_order(table: JobTable, moment: Moment, sort_keys: tuple[Floats, Ints,
 @windowed(QueueWindow(_last_starts, _queue_order))
 def cheapest_within_deadline(state: ClusterState) -> PolicyDecision:
     """Fewest dollars that meet the deadline with the job's confidence; without one, an hour's delay has a price."""
-    due = np.flatnonzero(np.isfinite(state.deadline))
-    order = state.arrival + SOFT / state.weight
-    wait = np.where(np.isfinite(state.deadline), 0.0, delay_usd_per_hour(state) / 3600.0 * state.weight)
-    score = state.usd + wait[:, None] * _until_end(state)
-    decide = partial(_decide, state, score, order, wait)
-    if not len(due):
-        return decide(None, {})
-    if len(due) == len(state.jobs):
-        latest, start = state.deadline[:, None] - run_quantile(state), state.start
-        last = latest
-    else:
-        latest, start = np.full(state.seconds.shape, np.inf), state.start[due]
-        last = latest[due] = state.deadline[due, None] - run_quantile(state, due)
-    order[due] = most(last)
-    lost = due[~(np.maximum(start, state.now) <= last).any(axis=1)]
-    if not len(lost):
-        return decide(latest, {})
-    notes = _likeliest(state, lost, score, order, wait)
-    latest[lost] = np.inf
-    return decide(latest, notes, lost)
+    count = len(state.deadline)
+    factor = within_factor(state)
+    score, latest = np.empty(state.seconds.shape), np.empty(state.seconds.shape)
+    order, wait, lost = np.empty(count), np.empty(count), np.zeros(count, dtype=bool)
+    due = _judged(
+        state.now,
+        delay_usd_per_hour(state) / 3600.0,
+        lent(state.deadline),
+        lent(state.arrival),
+        lent(state.weight),
+        lent(state.seconds),
+        lent(state.start),
+        lent(state.usd),
+        lent(factor),
+        score,
+        latest,
+        order,
+        wait,
+        lost,
+    )
+    if not due:
+        return _decide(state, score, order, wait, None, {})
+    rows = np.flatnonzero(lost)
+    if not len(rows):
+        return _decide(state, score, order, wait, latest, {})
+    notes = _likeliest(state, rows, score, order, wait)
+    latest[rows] = np.inf
+    return _decide(state, score, order, wait, latest, notes, rows)
+
+
+@jit_cached
+def _judged(
+    now: float,
+    delay: float,
+    deadline: Any,
+    arrival: Any,
+    weight: Any,
+    seconds: Any,
+    start: Any,
+    usd: Any,
+    factor: Any,
+    score: Any,
+    latest: Any,
+    order: Any,
+    wait: Any,
+    lost: Any,
+) -> int:
+    """Scores, last starts, the order and the price of waiting; which jobs can't meet their deadline; how many have one.
+
+    Until its end a job without a deadline pays for its run and the wait; for a pool that is never free, for the run
+    alone; where it can't run its dollars are no score.
+    """
+    due = 0
+    for j in range(seconds.shape[0]):
+        if np.isfinite(deadline[j]):
+            due += 1
+            wait[j], last, lost[j] = 0.0, -np.inf, True
+            for p in range(seconds.shape[1]):
+                score[j, p] = usd[j, p]
+                latest[j, p] = deadline[j] - seconds[j, p] * factor[j, p]
+                last = max(last, latest[j, p])
+                if max(start[j, p], now) <= latest[j, p]:
+                    lost[j] = False
+            order[j] = last
+        else:
+            wait[j] = delay * weight[j]
+            order[j] = arrival[j] + SOFT / weight[j]
+            for p in range(seconds.shape[1]):
+                until = seconds[j, p] if seconds[j, p] < np.inf else 0.0
+                if start[j, p] < np.inf:
+                    until += max(start[j, p] - now, 0.0)
+                score[j, p] = usd[j, p] + wait[j] * until
+                latest[j, p] = np.inf
+    return due
 
 
 def delay_usd_per_hour(state: ClusterState) -> float:
@@ -84,20 +139,15 @@ def delay_usd_per_hour(state: ClusterState) -> float:
     return delay
 
 
-def _until_end(state: ClusterState) -> Floats:
-    """Seconds until a job would end in each pool; of a pool that is never free, of the run alone."""
-    seconds = np.where(np.isfinite(state.seconds), state.seconds, 0.0)  # where it can't run its dollars are no score
-    return np.asarray(seconds + np.where(np.isfinite(state.start), np.maximum(state.start - state.now, 0.0), 0.0))
-
-
 def _likeliest(state: ClusterState, lost: Ints, score: Floats, order: Floats, wait: Floats) -> dict[str, str]:
     """Jobs that no pool lets meet their deadline go where that is likeliest, behind those that can meet theirs."""
     chance = in_time(state, lost)
-    late = np.maximum(state.start[lost], state.now) + state.seconds[lost] - state.deadline[lost, None]
-    can = np.isfinite(state.seconds[lost])
+    seconds = state.seconds[lost]
+    late = np.maximum(state.start[lost], state.now) + seconds - state.deadline[lost, None]
+    can = np.isfinite(seconds)
     # where there is no chance left, the least late
     score[lost] = np.where(can, 1 - chance + np.where(chance > 0, 0.0, 1e-6 * np.maximum(late, 0.0)), np.inf)
-    shortest = state.seconds[lost].min(axis=1)
+    shortest = least(seconds)
     wait[lost] = 1e-6 + np.where(np.isfinite(shortest), 1 / np.maximum(shortest, 1.0), 0.0)
     order[lost] = state.now + SOFT + np.where(np.isfinite(shortest), shortest, 0.0) / state.weight[lost]
     return Chances(state, lost, chance)
@@ -108,14 +158,16 @@ class Chances(dict[str, str]):
 
     def __init__(self, state: ClusterState, lost: Ints, chance: Floats) -> None:
         super().__init__()
-        self._state, self._chance = state, chance
-        self._row = {state.jobs[j]: (k, j) for k, j in enumerate(lost.tolist())}
+        self._state, self._lost, self._chance = state, lost, chance
+        self._rows: dict[str, tuple[int, int]] = {}
 
     def get(self, job: str, default: Any = None) -> Any:
         """What the reason of a job adds."""
-        if job not in self._row:
+        if not self._rows:
+            self._rows = {self._state.jobs[j]: (k, j) for k, j in enumerate(self._lost.tolist())}
+        if job not in self._rows:
             return default
-        k, j = self._row[job]
+        k, j = self._rows[job]
         state, p = self._state, int(self._chance[k].argmax())
         if not np.isfinite(state.seconds[j]).any():
             return default

@@ -8,12 +8,11 @@ the estimate as far as it is expected; how much more or less it may be widens th
 from __future__ import annotations
 
 from math import pi
-from statistics import NormalDist
 
 import numpy as np
 
 from chipwise.route.cluster_state import ClusterState, Floats, Ints
-from chipwise.route.late_spread import Z95, late_spread
+from chipwise.route.late_spread import early_spread, late_spread, within
 
 
 def late_side(state: ClusterState, rows: Ints | None = None) -> Floats:
@@ -26,42 +25,33 @@ def late_side(state: ClusterState, rows: Ints | None = None) -> Floats:
     return late if rows is None else late[rows]
 
 
-def early_spread(state: ClusterState, rows: Ints) -> Floats:
-    """Spread of the logarithm of the time on the early side."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.log(state.seconds[rows] / state.low[rows]) / Z95
-    return np.where(np.isfinite(spread), np.maximum(spread, 0.0), 0.0)
+def within_factor(state: ClusterState) -> Floats:
+    """Times its seconds, within which a run ends with the job's own confidence."""
+    if state.within is not None:
+        return state.within
+    return within(state.confidence, late_side(state), lambda: early_spread(state.seconds, state.low))
 
 
-def normal_quantile(probability: Floats) -> Floats:
-    """Quantiles of the normal distribution, one for each probability."""
-    inside = np.clip(probability, 1e-9, 1 - 1e-9)  # certainty is out of reach
-    if not len(inside):
-        return inside
-    if (inside == inside[0]).all():
-        return np.full(len(inside), NormalDist().inv_cdf(float(inside[0])))
-    values, which = np.unique(inside, return_inverse=True)
-    return np.array([NormalDist().inv_cdf(float(v)) for v in values])[which]
-
-
-def run_quantile(state: ClusterState, rows: Ints | None = None) -> Floats:
+def run_quantile(state: ClusterState) -> Floats:
     """Seconds within which a run ends with the job's own confidence."""
-    z = normal_quantile(state.confidence if rows is None else state.confidence[rows])[:, None]
-    spread = late_side(state, rows)
-    if not (z >= 0).all():
-        spread = np.where(z >= 0, spread, early_spread(state, np.arange(len(state.jobs)) if rows is None else rows))
-    return np.asarray((state.seconds if rows is None else state.seconds[rows]) * np.exp(z * spread))
+    return np.asarray(state.seconds * within_factor(state))
 
 
 def in_time(state: ClusterState, rows: Ints) -> Floats:
     """Probability that each of these jobs ends by its deadline in each pool, from the predicted start there."""
+    seconds = state.seconds[rows]
     left = state.deadline[rows, None] - np.maximum(state.start[rows], state.now)
+    can = (left > 0) & np.isfinite(seconds)
+    chance = np.zeros(seconds.shape)
     with np.errstate(invalid="ignore", divide="ignore"):
-        log = np.log(np.maximum(left, 0.0) / state.seconds[rows])
-        spread = np.where(log >= 0, late_side(state, rows), early_spread(state, rows))
-        z = np.where(spread > 0, log / np.maximum(spread, 1e-300), np.where(log >= 0, np.inf, -np.inf))
-    can = (left > 0) & np.isfinite(state.seconds[rows])
-    return np.where(can, normal_share(np.where(can, z, -np.inf)), 0.0)
+        log = np.log(left[can] / seconds[can])
+        spread = late_side(state, rows)[can]
+        early = log < 0
+        if early.any():
+            spread[early] = early_spread(seconds[can][early], state.low[rows][can][early])
+        z = np.where(spread > 0, log / np.maximum(spread, 1e-300), np.where(early, -np.inf, np.inf))
+    chance[can] = normal_share(z)
+    return chance
 
 
 def normal_share(z: Floats) -> Floats:
