@@ -29,6 +29,7 @@ class Terms:
     deadline_s: float | None = None
     budget_usd: float | None = None
     headroom: float | None = None  # of a training run: the share of a chip's memory that stays free; None: the default
+    disaggregate: str | None = None  # of a service: replicas of their own for prompts, as `serving capacity` takes them
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -48,13 +49,14 @@ class Terms:
         deadline: str | float | None = None,
         budget: str | float | None = None,
         headroom: str | float | None = None,
+        disaggregate: str | None = None,
     ) -> Terms:
         """Terms as people write them: 64 chips, a deadline of ``30d``, a budget of ``2M``.
 
         Ranked by cost, by time within a budget that has no deadline beside it, where `by` doesn't say otherwise.
 
         >>> Terms.read(budget="2M")
-        Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0, headroom=None)
+        Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0, headroom=None, disaggregate=None)
         """
         if by is not None and by not in OBJECTIVES:
             raise InputError("by", by, f"one of {', '.join(OBJECTIVES)}")
@@ -67,6 +69,7 @@ class Terms:
             parse_duration_with_unit(deadline, "deadline") if isinstance(deadline, str) else deadline,
             parse_money(budget, "budget") if isinstance(budget, str) else budget,
             None if headroom is None else read_headroom(headroom),
+            disaggregate,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -276,12 +276,12 @@ def search(
         nothing = NoLayout(f"{model.name} can't be split over {chips} {target.chip.id}", "other counts may do")
         raise refusals[-1] if refusals else nothing
     ranked = by_load(capacities)
-    if ranked[0].load.value <= 0:
-        raise impossible(target, (c.served.measures.slo_checks for c in ranked))
-    if tune:
+    if tune and ranked[0].load.value > 0:
         ranked = _tuned(ranked, requests)
     if also is not None:
         ranked = by_load([*ranked, *also(ranked)])
+    if ranked[0].load.value <= 0:
+        raise impossible(target, (c.served.measures.slo_checks for c in ranked))
     longer: list[Capacity] = []
     while not longer or ranked[0] is not longer[-1]:  # until the best of all is one that a longer run confirmed
         longer.append(confirmed(ranked[0], seed))
