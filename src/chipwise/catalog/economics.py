@@ -11,12 +11,13 @@ from typing import Any
 
 from chipwise.catalog.files import rows
 from chipwise.errors import InputError, UnknownName
+from chipwise.units import parse_number
 
 DEFAULT_SITE = "us-average"
 MOST = 1e12  # of any assumption; more is a slip, and dollars would overflow
 MOST_USD_KWH, MOST_G_KWH = 100.0, 2_000.0
 USD = "USD"
-_ENERGY_PRICE = re.compile(r"\s*([$€£]?)\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]{3})?\s*(/\s*kWh)?\s*")
+_ENERGY_PRICE = re.compile(r"\s*([$€£]?)\s*([0-9.,]+)\s*([A-Za-z]{3})?\s*(/\s*kWh)?\s*")
 SIGNS = {"$": USD, "€": "EUR", "£": "GBP"}
 ANYWHERE = "any/any"  # the site of a cloud's region that is not listed
 
@@ -322,7 +323,9 @@ def _energy_price(text: float | str, know: Economics) -> tuple[Cited, str]:
         parts = _ENERGY_PRICE.fullmatch(text)
         if parts is None or (parts[1] and parts[3]):
             raise InputError("energy_price", text, accepted)
-        amount, currency = parts[2], SIGNS.get(parts[1]) or (parts[3] or USD).upper()
+        named = tuple((code.lower(), 1.0) for code in known)
+        amount = parse_number(f"{parts[2]}{parts[3] or ''}", "energy_price", accepted, named)
+        currency = SIGNS.get(parts[1]) or (parts[3] or USD).upper()
     if currency not in known:
         raise InputError("energy_price", text, accepted)
     local = Cited(float(amount), "given", "")

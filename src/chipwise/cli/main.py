@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from chipwise.cli.numbers import take_numbers_of
 from chipwise.cli.verbs import Verbs
 from chipwise.cli.width import Width
 from chipwise.errors import ChipwiseError
@@ -59,7 +60,9 @@ def _root(
 @cache
 def command() -> Any:
     """All verbs and options as click has them, made once in a process."""
-    return typer.main.get_command(app)
+    root = typer.main.get_command(app)
+    take_numbers_of(root)
+    return root
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

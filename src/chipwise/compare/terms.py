@@ -134,6 +134,8 @@ def candidates(on: str | Sequence[str] | None) -> list[Candidate] | None:
         return None
     parts = on.split(",") if isinstance(on, str) else on
     names = dict.fromkeys(name.strip() for name in parts if name.strip())
+    if counts := [name for name in names if name.isdecimal()]:
+        raise InputError("on", ",".join(names), f"a chip before each count: h100:8,h100:64, not {counts[0]} alone")
     if not names:
         raise InputError("on", on if isinstance(on, str) else ",".join(on), "chips such as h100,v5p:128")
     return [Candidate.read(name) for name in names]
