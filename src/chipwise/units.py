@@ -154,7 +154,11 @@ def parse_quantity(value: object, field: str, unit: str, such: str) -> float:
     written = re.fullmatch(r"\s*([^a-zA-Z\s]\S*?)\s*([a-zA-Z][a-zA-Z/]*)(?: one way)?\s*", str(value))
     if not isinstance(value, str) or written is None or written[2] not in factors:
         raise InputError(field, value, accepted)
-    return _number(written[1] + "x", field, accepted, {"x": factors[written[2]]}, shown=value)
+    try:
+        return _number(written[1] + "x", field, accepted, {"x": factors[written[2]]}, shown=value)
+    except AmbiguousNumber as asked:
+        first, second = (f"{reading.removesuffix('x')} {written[2]}" for reading in asked.readings)
+        raise AmbiguousNumber(field, value, (first, second)) from None
 
 
 def rounded(value: float) -> float:

@@ -1,8 +1,11 @@
 """Numbers mean what people write, whichever flag, file or list they stand in; what may mean two things is asked back."""
 
+from datetime import date
+
 import pytest
 
 from chipwise.catalog import parse
+from chipwise.catalog.economics import ALSO_CALLED, own_sites, site
 from chipwise.cli.main import command, run
 from chipwise.cli.numbers import read
 from chipwise.compare.edge import parse_watts
@@ -10,8 +13,9 @@ from chipwise.compare.terms import candidates
 from chipwise.errors import AmbiguousNumber, InputError
 from chipwise.layout.headroom import read_headroom
 from chipwise.prices.currency import read_rates
+from chipwise.prices.custom_prices import read_custom_prices
 from chipwise.prices.given import read_given
-from chipwise.units import parse_rate
+from chipwise.units import parse_quantity, parse_rate
 from chipwise.workload.load import load_serving, load_workload
 from chipwise.workload.read import read_serving
 
@@ -137,3 +141,38 @@ def test_the_largest_load_needs_none_of_its_own():
 def test_what_other_tools_call_a_flag_is_understood(line, hint, capsys):
     assert run(line.split()) == 2
     assert hint in capsys.readouterr().err
+
+
+def test_a_price_of_a_file_is_read_so(tmp_path):
+    header = "cloud,region,instance,chip,chips,ondemand_usd_h,date\nmine,eu,node8,h100,8,"
+    for text, usd in (("$16", 2.0), ('"1,600.00"', 200.0), ("16 USD", 2.0)):
+        (tmp_path / "own.csv").write_text(f"{header}{text},2026-11-01\n")
+        (offer,) = read_custom_prices(tmp_path / "own.csv", today=date(2026, 11, 18)).offers
+        assert offer.ondemand_usd_per_chip_hour == usd
+    (tmp_path / "own.csv").write_text(f'{header}"1,6",2026-11-01\n')
+    with pytest.raises(AmbiguousNumber, match=r"line 2 ondemand_usd_h: 1,6: 1\.6 or 16"):
+        read_custom_prices(tmp_path / "own.csv", today=date(2026, 11, 18))
+
+
+def test_a_quantity_is_asked_back_with_its_unit():
+    with pytest.raises(AmbiguousNumber, match=r"2\.5 TB/s or 25 TB/s"):
+        parse_quantity("2,5 TB/s", "bandwidth", "bytes/s", "3 TB/s")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("United Kingdom", "united-kingdom"),
+        ("uk", "united-kingdom"),
+        ("USA", "us-average"),
+        ("south_korea", "south-korea"),
+        ("de", "germany"),
+        ("Czech Republic", "czechia"),
+    ],
+)
+def test_places_are_found_by_the_names_that_people_use(name, place):
+    assert site(name).id == place
+
+
+def test_every_other_name_is_of_a_place_that_is_known():
+    assert set(ALSO_CALLED.values()) <= set(own_sites())

@@ -19,6 +19,17 @@ MOST_USD_KWH, MOST_G_KWH = 100.0, 2_000.0
 USD = "USD"
 _ENERGY_PRICE = re.compile(r"\s*([$€£]?)\s*([0-9.,]+)\s*([A-Za-z]{3})?\s*(/\s*kWh)?\s*")
 SIGNS = {"$": USD, "€": "EUR", "£": "GBP"}
+ALSO_CALLED = {  # names that people use beside the English one and the ISO 3166 code of two letters
+    **dict.fromkeys(("usa", "united-states", "united-states-of-america", "america"), "us-average"),
+    **dict.fromkeys(("uk", "great-britain", "britain", "england"), "united-kingdom"),
+    **dict.fromkeys(("uae", "emirates"), "united-arab-emirates"),
+    **dict.fromkeys(("korea", "republic-of-korea"), "south-korea"),
+    **dict.fromkeys(("the-netherlands", "holland"), "netherlands"),
+    "czech-republic": "czechia",
+    "türkiye": "turkey",
+    "quebec": "canada-quebec",
+    "deutschland": "germany",
+}
 ANYWHERE = "any/any"  # the site of a cloud's region that is not listed
 
 
@@ -256,10 +267,12 @@ def own_sites() -> Iterable[str]:
 def site(name: str, field: str = "site") -> Site:
     """A place of one's own by name.
 
-    >>> site("us-iowa").usd_kwh.value, site("DE").id
-    (0.0604, 'germany')
+    >>> site("us-iowa").usd_kwh.value, site("DE").id, site("United Kingdom").id, site("USA").id
+    (0.0604, 'germany', 'united-kingdom', 'us-average')
     """
-    own = sites().get(name) or next((s for s in sites().values() if s.country and s.country == name.upper()), None)
+    asked = "-".join(name.lower().replace("_", " ").split())
+    asked = ALSO_CALLED.get(asked, asked)
+    own = sites().get(asked) or next((s for s in sites().values() if s.country and s.country == asked.upper()), None)
     if own is None or own.kind != "own":
         raise UnknownName(field, name, own_sites())
     return own

@@ -44,7 +44,7 @@ class DisaggregatedComparer(ServingComparer):
     @classmethod
     def of(cls, workload: ServingWorkload, terms: Terms, knowledge: Knowledge) -> DisaggregatedComparer:
         """The comparer of a workload, within the deadline of the terms."""
-        text = str(terms.disaggregate)
+        text = str(terms.disaggregate).strip().lower()
         pools = None if text == AUTO else read_pools(text, AUTO)
         can_prefill_apart(workload.model, text)
         usual = ServingComparer.of(workload, terms, knowledge)
