@@ -9,6 +9,7 @@ from math import ceil, exp, inf, log2
 from typing import Any
 
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing, Refusal
+from chipwise.io.brief import brief
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.site import slice_for
@@ -43,6 +44,7 @@ class Trial:
     holds: bool
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Capacity:
     """The largest load of a service within its SLO."""
@@ -93,6 +95,7 @@ class RefusedSplit:
         return {"split": self.split, "reason": self.reason}
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class CapacitySearch:
     """Capacities of every split, best first, and those that can't be."""
@@ -367,6 +370,7 @@ def _up(seconds: float) -> float:
     return ceil(seconds / scale) * scale
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class FrontPoint:
     """A load within the SLO that no other beats."""

@@ -20,6 +20,7 @@ from chipwise.compare.serving.replicas import Known, OutOfReach, ReplicaLoad, co
 from chipwise.compare.serving.row import Demand, ServingRow, demand_of
 from chipwise.compare.terms import LARGEST_CHIPS, Candidate, Terms, at_least
 from chipwise.errors import InputError, Refusal
+from chipwise.io.brief import brief
 from chipwise.knowledge import Knowledge
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import PriceBook, Quote
@@ -47,6 +48,7 @@ NEAR = 1.25  # splits are sized again by longer runs where short ones put them w
 Sized = tuple[ReplicaLoad, Fleet]  # one replica with its largest load, and the chips for as many as it takes
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class ServingComparer:
     """What every row of a comparison of services shares."""

@@ -17,6 +17,7 @@ from chipwise.compare.serving.fleet import Fleet, held, rent
 from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.terms import MOST_CHIPS, Candidate, Terms
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing, Refusal
+from chipwise.io.brief import brief
 from chipwise.knowledge import Knowledge
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
@@ -34,6 +35,7 @@ from chipwise.serving.trials import unloaded
 from chipwise.workload.serve import Bound, ServingWorkload
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class DisaggregatedComparer(ServingComparer):
     """Compares services some of whose replicas do prompts alone."""

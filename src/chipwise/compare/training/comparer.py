@@ -13,6 +13,7 @@ from chipwise.compare.training.counts import Bounds, Counts, broken
 from chipwise.compare.training.counts import tried as try_counts
 from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import DoesNotFit, Refusal
+from chipwise.io.brief import brief
 from chipwise.knowledge import Knowledge
 from chipwise.layout import HEADROOM, Enumeration, SearchResult, TimedLayout, enumerate_layouts, search, search_in
 from chipwise.layout.headroom import allocatable, required
@@ -25,6 +26,7 @@ from chipwise.workload.model import Workload
 Change = Callable[[Prediction], Prediction]
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class TrainingComparer:
     """What every row of a comparison shares."""
