@@ -11,6 +11,7 @@ from typing import Any
 
 from chipwise.catalog.files import rows
 from chipwise.errors import InputError, UnknownName
+from chipwise.io.brief import brief
 from chipwise.units import parse_number
 
 DEFAULT_SITE = "us-average"
@@ -98,6 +99,7 @@ class Assumption:
         return asdict(self)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Economics:
     """Every assumption by name, some of them changed by whoever asks."""
