@@ -47,6 +47,7 @@ class Run:
             VARIABLE: str(folder),
             "TMPDIR": str(folder),
             "HOME": str(folder / "home"),
+            "CHIPWISE_WARM": "0",
             "ONEDNN_JIT_PROFILE": "0",
         }  # or it leaves a map of its code in /tmp for each process
         for variable in USERS_OWN:

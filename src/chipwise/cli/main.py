@@ -67,7 +67,13 @@ def command() -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    status = run(words)
+    if status == 0 and {"-h", "--help", "--version"}.isdisjoint(words):
+        from chipwise.cli.warming import begin
+
+        begin()
+    sys.exit(status)
 
 
 def run(arguments: list[str]) -> int:
