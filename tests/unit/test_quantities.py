@@ -176,3 +176,22 @@ def test_places_are_found_by_the_names_that_people_use(name, place):
 
 def test_every_other_name_is_of_a_place_that_is_known():
     assert set(ALSO_CALLED.values()) <= set(own_sites())
+
+
+def test_a_chip_that_is_named_twice_is_compared_once_and_lists_take_commas():
+    assert [str(one.fixed or one.chip.id) for one in candidates("h100,H100,h100-sxm,h100:8,8xh100") or ()] == [
+        "h100",
+        "h100:8",
+    ]
+    for text in ("h100 h200", "h100; h200", "h100:8 v5e:16"):
+        with pytest.raises(InputError, match="commas between chips: h100"):
+            candidates(text)
+    assert [one.chip.id for one in candidates("NVIDIA H100 80GB HBM3, TPU v5e") or ()] == ["h100", "v5e"]
+
+
+def test_a_batch_beyond_sense_is_asked_about_in_tokens_only_where_tokens_can_be_meant():
+    text = "model: llama-3.2-1b\ntrain: {steps: 10, global_batch: BATCH, sequence: 1M}"
+    with pytest.raises(InputError, match=r"at most 256 of 1,048,576 tokens$"):
+        load_workload(text.replace("BATCH", "512"))
+    with pytest.raises(InputError, match="tokens are batch_tokens: 4M"):
+        load_workload(text.replace("BATCH", "4M"))

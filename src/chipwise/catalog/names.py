@@ -108,6 +108,19 @@ def find_chip(text: str) -> Chip:
     return chip
 
 
+def is_chip(text: str) -> bool:
+    """Whether a text names a chip, with or without a count.
+
+    >>> is_chip("h100:8"), is_chip("SXM")
+    (True, False)
+    """
+    try:
+        parse(text)
+    except InputError:
+        return False
+    return True
+
+
 def exact_chip(text: str) -> Chip:
     """The chip a name means, with no word left over: a typo or a variant must not become another chip.
 

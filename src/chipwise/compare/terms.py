@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from chipwise.catalog import Accelerators, Chip, load, parse
+from chipwise.catalog.names import is_chip
 from chipwise.errors import InputError
 from chipwise.layout.headroom import read_headroom
 from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration_with_unit, parse_money
@@ -127,7 +129,7 @@ class Candidate:
 def candidates(on: str | Sequence[str] | None) -> list[Candidate] | None:
     """Candidates as people write them: ``"h100,v5p:128"`` or a list; None, all of the catalog, where none are named.
 
-    >>> [str(c.fixed or c.chip.id) for c in candidates("h100, v5p:128") or ()]
+    >>> [str(c.fixed or c.chip.id) for c in candidates("h100, v5p:128, H100 SXM") or ()]
     ['h100', 'v5p:4x4x8']
     """
     if on is None:
@@ -138,7 +140,14 @@ def candidates(on: str | Sequence[str] | None) -> list[Candidate] | None:
         raise InputError("on", ",".join(names), f"a chip before each count: h100:8,h100:64, not {counts[0]} alone")
     if not names:
         raise InputError("on", on if isinstance(on, str) else ",".join(on), "chips such as h100,v5p:128")
-    return [Candidate.read(name) for name in names]
+    for name in names:
+        apart = [part for part in re.split(r"[;\s]+", name) if part]
+        if len(apart) > 1 and all(is_chip(part) for part in apart):
+            raise InputError("on", name, f"commas between chips: {','.join(apart)}")
+    asked: dict[str, Candidate] = {}
+    for one in map(Candidate.read, names):
+        asked.setdefault(str(one.fixed or one.chip.id), one)  # a chip has many names
+    return list(asked.values())
 
 
 def every_chip() -> list[Candidate]:

@@ -344,7 +344,9 @@ def _batch(spec: TrainSpec, sequence: int, vision: bool) -> int:
         raise InputError(
             "train.global_batch",
             batch,
-            f"sequences of a step, at most {most:,}; tokens are batch_tokens: {_short(batch)}",
+            f"sequences of a step, at most {most:,}" + f" of {sequence:,} tokens"
+            if batch < sequence  # nobody means fewer tokens than one sequence has
+            else f"sequences of a step, at most {most:,}; tokens are batch_tokens: {_short(batch)}",
         )
     return batch
 
