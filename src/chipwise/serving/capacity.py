@@ -231,7 +231,7 @@ def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capa
     if interval and load > 0 and requests.kind != "offline":
         ends = [largest(one.slower(exp(e)), requests, STEPS - 3)[0] for e in (max(by.high, 0.0), min(by.low, 0.0))]
         low, high = min(ends[0], load), max(ends[1], load)
-    elif interval:
+    elif interval and requests.kind == "offline":
         low, high = served.request_rate.low, served.request_rate.high
     many = of.replicas // one.replicas
     span = Estimate(load * many, low * many, high * many, by.evidence, by.because, by.distance)
@@ -285,13 +285,18 @@ def search(
         ranked = by_load([*ranked, *also(ranked)])
     if ranked[0].load.value <= 0:
         raise impossible(target, (c.served.measures.slo_checks for c in ranked))
-    longer: list[Capacity] = []
-    while not longer or ranked[0] is not longer[-1]:  # until the best of all is one that a longer run confirmed
-        longer.append(confirmed(ranked[0], seed))
-        ranked = by_load([longer[-1], *ranked[1:]])
-        if ranked[0] in longer:
-            break
-    return CapacitySearch(target, chips, tuple(ranked), tuple(refused), tuple(passed))
+    return CapacitySearch(target, chips, tuple(best_confirmed(ranked, seed)), tuple(refused), tuple(passed))
+
+
+def best_confirmed(ranked: Sequence[Capacity], seed: int = 0) -> list[Capacity]:
+    """Capacities, the best first, which a longer run confirmed; a `Refusal` where none then sustains any load."""
+    best, longer = list(ranked), list[Capacity]()
+    while best[0] not in longer:
+        longer.append(confirmed(best[0], seed))
+        best = by_load([longer[-1], *best[1:]])
+    if best[0].load.value <= 0:
+        raise impossible(best[0].service.target, (c.served.measures.slo_checks for c in best))
+    return best
 
 
 def by_load(capacities: Iterable[Capacity]) -> list[Capacity]:

@@ -15,9 +15,9 @@ from chipwise.serving.capacity import (
     Progress,
     RefusedSplit,
     at_load,
+    best_confirmed,
     by_load,
     capacity_of,
-    confirmed,
     holds,
     impossible,
     together,
@@ -65,8 +65,7 @@ def search_pools(
     ranked = by_load(capacities)
     if ranked[0].load.value <= 0:
         raise impossible(target, (c.served.measures.slo_checks for c in ranked))
-    best = confirmed(ranked[0], seed)
-    return CapacitySearch(target, chips, (best, *ranked[1:]), tuple(refused))
+    return CapacitySearch(target, chips, tuple(best_confirmed(ranked, seed)), tuple(refused))
 
 
 def disaggregated(ranked: Sequence[Capacity], seed: int = 0, progress: Progress | None = None) -> list[Capacity]:
