@@ -47,6 +47,7 @@ class Run:
             VARIABLE: str(folder),
             "TMPDIR": str(folder),
             "HOME": str(folder / "home"),
+            "CHIPWISE_WARM": "0",
             "ONEDNN_JIT_PROFILE": "0",  # or it leaves a map of its code in /tmp for each process
             "OMP_NUM_THREADS": "1",  # or threads of matrix products wait for each other: there is a process for every core
         }

@@ -11,6 +11,7 @@ from pathlib import Path
 from chipwise.catalog import add_chip_files
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.economics import Economics, economics, rate_name, read_changes
+from chipwise.io.brief import brief
 from chipwise.io.clock import day_of_asking
 from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices, read_rates
 from chipwise.prices.given import GivenPrices, with_given
@@ -20,6 +21,7 @@ PRICE_FILES = "CHIPWISE_PRICES"
 EXCHANGE_RATES = "CHIPWISE_FX"
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Knowledge:
     """What every answer rests on besides the question; one object instead of a train of parameters.

@@ -32,8 +32,9 @@ _BINARY = re.compile(r"\s*([1-9]\d{0,3})\s*([kKmM])\s*")  # 8k
 _ACCEPTED_COUNT = "a number such as 300, 2.5M, 70B or 15T"
 _ACCEPTED_DURATION = "a duration such as 90s, 12h, 30d or 2w"
 _ACCEPTED_SHARE = "a share from 0 to 1, such as 0.4 or 40%"
-_ACCEPTED_RATE = "requests a second, such as 0.5, 20 or 10/s"
+_ACCEPTED_RATE = "requests a second, such as 0.5, 20, 10/s or 600/min"
 _PER_SECOND = re.compile(r"\s*(/\s*s(ec(ond)?)?|per second|req(uests)?/s|[qr]ps)$", re.IGNORECASE)
+_PER_TIME = re.compile(r"\s*(?:req(?:uests)?)?\s*(?:/|per)\s*(min(?:ute)?|h(?:r|our)?|d(?:ay)?)$", re.IGNORECASE)
 _UNITS: dict[str, dict[str, float]] = {
     "FLOP/s": {f"{p}{u}": f for u in ("FLOP/s", "FLOPS", "OPS") for p, f in (("G", GIGA), ("T", TERA), ("P", PETA))},
     "bytes": {"MB": MEGA, "GB": GIGA, "TB": TERA, "MiB": MiB, "GiB": GiB, "TiB": TiB},
@@ -44,13 +45,13 @@ _UNITS: dict[str, dict[str, float]] = {
 _ACCEPTED_MONEY = "an amount in US dollars such as 1000, $1,000 or 2.5k"
 
 
-def parse_count(value: object, field: str = "count") -> float:
+def parse_count(value: object, field: str = "count", accepted: str = _ACCEPTED_COUNT) -> float:
     """A count such as tokens or parameters; whole numbers stay `int`.
 
     >>> parse_count("15T"), parse_count("2.5M"), parse_count(4096)
     (15000000000000, 2500000, 4096)
     """
-    number = _number(value, field, _ACCEPTED_COUNT, _COUNT_SUFFIX)
+    number = _number(value, field, accepted, _COUNT_SUFFIX)
     return int(number) if number.is_integer() else number
 
 
@@ -120,13 +121,26 @@ def parse_share(value: object, field: str = "share") -> float:
 
 
 def parse_rate(value: object, field: str = "rate") -> float:
-    """Requests a second, with or without the unit.
+    """Requests a second, with or without the unit; of a minute, an hour or a day where that is said.
 
-    >>> parse_rate("10/s"), parse_rate("2.5 req/s"), parse_rate(20), parse_rate("1k")
-    (10.0, 2.5, 20.0, 1000.0)
+    >>> parse_rate("10/s"), parse_rate("2.5 req/s"), parse_rate(20), parse_rate("1k"), parse_rate("600/min")
+    (10.0, 2.5, 20.0, 1000.0, 10.0)
     """
-    text = _PER_SECOND.sub("", value) if isinstance(value, str) else value
-    return _number(text, field, _ACCEPTED_RATE, _COUNT_SUFFIX, shown=value)
+    if not isinstance(value, str):
+        return _number(value, field, _ACCEPTED_RATE, _COUNT_SUFFIX)
+    longer = _PER_TIME.search(value.rstrip())
+    seconds = _SECONDS[longer[1].lower()] if longer else 1.0
+    text = value[: longer.start()] if longer else _PER_SECOND.sub("", value)
+    return _number(text, field, _ACCEPTED_RATE, _COUNT_SUFFIX, shown=value) / seconds
+
+
+def parse_number(value: object, field: str, accepted: str, units: tuple[tuple[str, float], ...] = ()) -> float:
+    """A number of at least 0 of a field of its own, with groups of three digits; `units` that may stand behind it.
+
+    >>> parse_number("1,250.5", "pue", "a ratio"), parse_number("0.5 kW", "power", "watts", (("w", 1.0), ("kw", 1e3)))
+    (1250.5, 500.0)
+    """
+    return _number(value, field, accepted, {"": 1.0, **dict(units)})
 
 
 def parse_quantity(value: object, field: str, unit: str, such: str) -> float:
@@ -140,7 +154,11 @@ def parse_quantity(value: object, field: str, unit: str, such: str) -> float:
     written = re.fullmatch(r"\s*([^a-zA-Z\s]\S*?)\s*([a-zA-Z][a-zA-Z/]*)(?: one way)?\s*", str(value))
     if not isinstance(value, str) or written is None or written[2] not in factors:
         raise InputError(field, value, accepted)
-    return _number(written[1] + "x", field, accepted, {"x": factors[written[2]]}, shown=value)
+    try:
+        return _number(written[1] + "x", field, accepted, {"x": factors[written[2]]}, shown=value)
+    except AmbiguousNumber as asked:
+        first, second = (f"{reading.removesuffix('x')} {written[2]}" for reading in asked.readings)
+        raise AmbiguousNumber(field, value, (first, second)) from None
 
 
 def rounded(value: float) -> float:

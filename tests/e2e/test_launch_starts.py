@@ -21,6 +21,7 @@ from chipwise.workload import load_workload
 pytestmark = pytest.mark.slow
 DAY = Estimate(86_400.0, 80_000.0, 90_000.0, "modelled")
 LORA = "model: mistral-7b\ntrain: {steps: 10, global_batch: 4, sequence: 2048, lora: {rank: 8}}"
+QLORA = LORA.replace("{rank: 8}", "{rank: 8, base: nf4}")
 DENSE = "model: llama-3.1-8b\ntrain: {steps: 10, global_batch: 64, sequence: 2048}"
 # a word each, so that packed sequences fill
 TINY = """
@@ -67,7 +68,7 @@ def started(
 @pytest.fixture(scope="module")
 def peft(tmp_path_factory):
     """TRL's packages, and a folder with a small model and data for it."""
-    path = os.pathsep.join(map(str, [installed("trl"), installed("shared")]))
+    path = os.pathsep.join(map(str, [installed(name) for name in ("trl", "bitsandbytes", "shared")]))
     environment = {
         "PYTHONPATH": path,
         "HF_HUB_OFFLINE": "1",
@@ -94,6 +95,16 @@ def test_adapters_are_trained_by_the_printed_command(peft, on, layout):
     folder, environment = peft
     written = launch(run_of(LORA, on, "fsdp", **layout))
     assert written.tool == "trl"
+    programs = {"accelerate": f'-m accelerate.commands.accelerate_cli "$@" {SMALL}'}
+    done = started(written.text, folder, programs, **environment)
+    assert done.returncode == 0 and "'train_loss'" in done.stdout + done.stderr, done.stderr[-3000:]
+
+
+def test_adapters_beside_a_base_of_four_bits_are_trained_by_the_printed_command(peft):
+    """On one GPU alone: with two processes on a CPU one of them waits for the other without end."""
+    folder, environment = peft
+    written = launch(run_of(QLORA, "h100:1", "fsdp"))
+    assert written.tool == "trl" and "--load_in_4bit" in written.text
     programs = {"accelerate": f'-m accelerate.commands.accelerate_cli "$@" {SMALL}'}
     done = started(written.text, folder, programs, **environment)
     assert done.returncode == 0 and "'train_loss'" in done.stdout + done.stderr, done.stderr[-3000:]

@@ -249,3 +249,15 @@ def test_rows_that_take_20_times_the_best_share_a_line():
 
 def test_a_small_share_of_the_budget_is_not_called_none():
     assert "under 1 % of the budget" in on("h100", budget_usd=1e9, objective="cost").words.pick
+
+
+def test_a_batch_too_small_for_a_count_that_nobody_named_is_answered_by_one_that_does():
+    small = load_workload(
+        "model: llama-3.2-1b\ntrain: {steps: 10, global_batch: 16, sequence: 2048, stack: fsdp, lora: {rank: 8}}"
+    )
+    with pytest.raises(Refusal, match=r"no count was named: `--chips 16` would do; the nearest global batch"):
+        compare(small, [Candidate.read("h100")])
+    assert compare(small, [Candidate.read("h100")], terms=Terms(chips=16)).rows[0].accelerators.count == 16
+    with pytest.raises(Refusal) as named:
+        compare(small, [Candidate.read("h100")], terms=Terms(chips=64))
+    assert "--chips" not in str(named.value)

@@ -185,3 +185,33 @@ def test_the_repr_of_a_result_is_one_line(job, call, line):
 
 def test_the_repr_of_a_comparison_is_its_pick(comparison):
     assert repr(comparison) == "<TrainingComparison: pick h100:64, 2 rows>"
+
+
+def test_nothing_that_a_result_has_is_shown_in_pages():
+    """In a notebook everybody looks at `row.accelerators`, `answer.knowledge` or `largest.search`."""
+    job = chipwise.load("llama-3.2-1b", steps=10, batch=16, sequence="2k")
+    chat = chipwise.load("llama-3.2-1b", input_len=100, output_len=100, rate=1)
+    results = [
+        chipwise.predict(job, on="h100:8"),
+        chipwise.compare(job, on="h100:8,v5e:8"),
+        chipwise.layouts(job, on="h100:8"),
+        chipwise.capacity(chat, on="h100:1", tp=1),
+        chipwise.compare(chat, on="h100:1"),
+        chipwise.cost(job, on="h100:8"),
+        chipwise.models(),
+        chipwise.chips(),
+    ]
+    reached, alive, waiting = set(), [], [(result, 0) for result in results]
+    while waiting:
+        each, depth = waiting.pop()
+        if id(each) in reached or depth > 5:
+            continue
+        reached.add(id(each))
+        alive.append(each)  # or another may get its number
+        inside = list(each)[:3] if isinstance(each, list | tuple) else []
+        if type(each).__module__.startswith("chipwise"):
+            assert len(repr(each)) < 1_000, type(each)
+            names = [name for name in dir(type(each)) if not name.startswith("_")]
+            inside = [getattr(each, name, None) for name in names if not callable(getattr(type(each), name, None))]
+        waiting += [(one, depth + 1) for one in inside]
+    assert len(reached) > 200

@@ -7,7 +7,7 @@ import pytest
 from chipwise.catalog import load, parse
 from chipwise.catalog.calibration import load_calibration
 from chipwise.cli.main import run as chipwise
-from chipwise.errors import InputError, NoLayout
+from chipwise.errors import InputError, NoLayout, Refusal
 from chipwise.serving.capacity import at_load, holds, search, together, trial_requests
 from chipwise.serving.disaggregation import disaggregated, prompt_share, search_pools
 from chipwise.serving.results import find_capacity
@@ -107,3 +107,11 @@ def test_the_command_shows_both_pools_and_that_the_launch_is_of_one_kind(tmp_pat
     assert chipwise([*args, "-o", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert (row["prefill_replicas"], row["replicas"]) == (1, 1)
+
+
+def test_a_load_that_only_a_short_run_sustains_is_no_answer():
+    """Within 5 ms a token a longer run finds none on so few chips."""
+    near = load_serving(LONG_PROMPTS.replace("4000", "16000").replace("ttft: 1s, tpot: 10ms", "ttft: 5s, tpot: 5ms"))
+    at = serving_target(near, load().chips["h100"], load_calibration())
+    with pytest.raises(Refusal, match=r"can't be met|keeps every bound"):
+        search_pools(at, 4, (1, 1))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from chipwise.catalog import bench_files, telemetry_files
 from chipwise.catalog.telemetry_files import Telemetry
 from chipwise.errors import BrokenFile
+from chipwise.io.brief import brief
 from chipwise.io.regular_file import read_bytes
 
 SCHEMA = 1
@@ -37,6 +38,7 @@ SERVING_ERRORS = ".serving.errors.json.gz"  # from which, and what they are with
 FIRST_TOKENS = ".serving.first.json"  # apart: first tokens of open loads, learned after everything else
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Residuals:
     """Published points with the weights of what formulas miss at them: a Gaussian process, as arrays."""
@@ -46,6 +48,7 @@ class Residuals:
     weights: NDArray[np.float64]
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class TrainingCalibration:
     """Coefficients of kernels, links and training steps, with the date they were fitted and on how many rows."""
@@ -103,6 +106,7 @@ class TrainingCalibration:
         )
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class ServingCalibration:
     """Effects of labels on the coefficients of serving replicas, what published rows add near them, and intervals."""
@@ -144,6 +148,7 @@ class Bench:
         return bench_files.read_all(chip, framework) if self.used else []
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """Everything that predictions were calibrated with."""

@@ -11,13 +11,26 @@ from typing import Any
 
 from chipwise.catalog.files import rows
 from chipwise.errors import InputError, UnknownName
+from chipwise.io.brief import brief
+from chipwise.units import parse_number
 
 DEFAULT_SITE = "us-average"
 MOST = 1e12  # of any assumption; more is a slip, and dollars would overflow
 MOST_USD_KWH, MOST_G_KWH = 100.0, 2_000.0
 USD = "USD"
-_ENERGY_PRICE = re.compile(r"\s*([$€£]?)\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]{3})?\s*(/\s*kWh)?\s*")
+_ENERGY_PRICE = re.compile(r"\s*([$€£]?)\s*([0-9.,]+)\s*([A-Za-z]{3})?\s*(/\s*kWh)?\s*")
 SIGNS = {"$": USD, "€": "EUR", "£": "GBP"}
+ALSO_CALLED = {  # names that people use beside the English one and the ISO 3166 code of two letters
+    **dict.fromkeys(("usa", "united-states", "united-states-of-america", "america"), "us-average"),
+    **dict.fromkeys(("uk", "great-britain", "britain", "england"), "united-kingdom"),
+    **dict.fromkeys(("uae", "emirates"), "united-arab-emirates"),
+    **dict.fromkeys(("korea", "republic-of-korea"), "south-korea"),
+    **dict.fromkeys(("the-netherlands", "holland"), "netherlands"),
+    "czech-republic": "czechia",
+    "türkiye": "turkey",
+    "quebec": "canada-quebec",
+    "deutschland": "germany",
+}
 ANYWHERE = "any/any"  # the site of a cloud's region that is not listed
 
 
@@ -86,6 +99,7 @@ class Assumption:
         return asdict(self)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Economics:
     """Every assumption by name, some of them changed by whoever asks."""
@@ -255,10 +269,12 @@ def own_sites() -> Iterable[str]:
 def site(name: str, field: str = "site") -> Site:
     """A place of one's own by name.
 
-    >>> site("us-iowa").usd_kwh.value, site("DE").id
-    (0.0604, 'germany')
+    >>> site("us-iowa").usd_kwh.value, site("DE").id, site("United Kingdom").id, site("USA").id
+    (0.0604, 'germany', 'united-kingdom', 'us-average')
     """
-    own = sites().get(name) or next((s for s in sites().values() if s.country and s.country == name.upper()), None)
+    asked = "-".join(name.lower().replace("_", " ").split())
+    asked = ALSO_CALLED.get(asked, asked)
+    own = sites().get(asked) or next((s for s in sites().values() if s.country and s.country == asked.upper()), None)
     if own is None or own.kind != "own":
         raise UnknownName(field, name, own_sites())
     return own
@@ -322,7 +338,9 @@ def _energy_price(text: float | str, know: Economics) -> tuple[Cited, str]:
         parts = _ENERGY_PRICE.fullmatch(text)
         if parts is None or (parts[1] and parts[3]):
             raise InputError("energy_price", text, accepted)
-        amount, currency = parts[2], SIGNS.get(parts[1]) or (parts[3] or USD).upper()
+        named = tuple((code.lower(), 1.0) for code in known)
+        amount = parse_number(f"{parts[2]}{parts[3] or ''}", "energy_price", accepted, named)
+        currency = SIGNS.get(parts[1]) or (parts[3] or USD).upper()
     if currency not in known:
         raise InputError("energy_price", text, accepted)
     local = Cited(float(amount), "given", "")

@@ -16,6 +16,9 @@ from chipwise.errors import InputError, UnknownName
 
 MAX_CHIPS = 1_000_000
 FIELD = "accelerators"
+_GROUPS = re.compile(
+    r"(?<=[:x])\s*[1-9][0-9]{0,2}(?:,[0-9]{3})+\s*$|^\s*[1-9][0-9]{0,2}(?:,[0-9]{3})+(?=\s*x)"
+)  # h100:1,024
 _SMALLEST_SHARE = 8  # more chips than one slice holds become slices of at least this part of the largest
 COUNT = f"a whole number of chips from 1 to {MAX_CHIPS:,}"
 
@@ -77,6 +80,7 @@ def parse(text: str) -> Accelerators:
     """
     if not isinstance(text, str) or not text.strip():
         raise InputError(FIELD, text, "a chip and a count such as h100:8, v5e:16 or v5p:4x4x4")
+    text = _GROUPS.sub(lambda count: count[0].replace(",", ""), text.replace("×", "x"))
     if "," in text:
         raise InputError(FIELD, text, "one kind of chip, such as h100:8; `chipwise compare` takes several")
     body, groups = _take_groups(text.strip().lower())
@@ -102,6 +106,19 @@ def find_chip(text: str) -> Chip:
     """
     chip, _ = _recognize(text)
     return chip
+
+
+def is_chip(text: str) -> bool:
+    """Whether a text names a chip, with or without a count.
+
+    >>> is_chip("h100:8"), is_chip("SXM")
+    (True, False)
+    """
+    try:
+        parse(text)
+    except InputError:
+        return False
+    return True
 
 
 def exact_chip(text: str) -> Chip:
@@ -227,9 +244,20 @@ def _recognize(text: str) -> tuple[Chip, frozenset[str]]:
     best = {(need, c) for need, c in matches if not any(need < other for other, _ in matches)}
     ids = {chip_id for _, chip_id in best}
     if len(ids) != 1:
+        _point_to_chips(text)
         raise UnknownName("chip", text.strip(), _all_names(), ": see `chipwise chips`")
     used = frozenset().union(*(need for need, _ in best))
     return load().chips[ids.pop()], words - used - _NOISE
+
+
+def _point_to_chips(text: str) -> None:
+    """Refuse an instance type with the chips that it has; nothing where it is none."""
+    from chipwise.catalog.instances import instances, squashed
+
+    for (cloud, name), instance in instances().items():
+        if name == squashed(text) and instance.chips >= 1:
+            has = f"{instance.chip_id}:{instance.chips:g}"
+            raise InputError(FIELD, text, f"chips: {instance.name} of {cloud} has {has}")
 
 
 def _strict_chip(name: str, text: str) -> Chip:
@@ -238,14 +266,15 @@ def _strict_chip(name: str, text: str) -> Chip:
         raise InputError(FIELD, text, "a chip before the colon, such as h100:8")
     chip, extra = _recognize(name)
     if extra - _words(chip.name):
+        _point_to_chips(name)
         raise UnknownName("chip", name.strip(), _all_names(), ": see `chipwise chips`")
     return chip
 
 
 def _take_groups(text: str) -> tuple[str, int]:
-    """Split "2xv5p:4x4x4" into "v5p:4x4x4" and 2."""
-    many = re.match(r"(\d+)\s*[x*]\s*(?=[a-z])(.+)$", text)
-    if not many:
+    """Split "2xv5p:4x4x4" into "v5p:4x4x4" and 2, and "8 h100" into "h100" and 8."""
+    many = re.match(r"(\d+)(?:\s*[x*]\s*|\s+)(?=[a-z])(.+)$", text)
+    if not many or _squash(text) in _index():
         return text, 1
     return many[2], _count(text, many[1])
 

@@ -44,6 +44,7 @@ Examples:
   chipwise compare examples/mixtral-8x7b-pretrain.yaml --budget 2M --by time -o json --out run.json
   chipwise compare llama-3.1-8b --tokens 100B --batch 512 --sequence 4096 --deadline 7d --budget 100k --front
   chipwise compare examples/llama-3.1-70b-serve.yaml --on h100,h200:32,v6e
+  chipwise compare examples/llama-3.1-70b-serve.yaml --on h100,h200 --disaggregate auto
   chipwise compare examples/llama-3.1-8b-pretrain.yaml --on h100:64,v5p:64 --launch run.sky.yaml
   chipwise compare resnet50 --edge --power 15W --by energy
 """
@@ -59,6 +60,10 @@ def compare(
     budget: BudgetOpt = None,
     by: ByOpt = None,
     headroom: HeadroomOpt = None,
+    disaggregate: Annotated[
+        str | None,
+        option("--disaggregate", "P:D", "P replicas for prefill to D for decode: 2:6; auto: where that is better."),
+    ] = None,
     edge: EdgeOpt = False,
     power: PowerOpt = None,
     scenario: ScenarioOpt = None,
@@ -101,6 +106,7 @@ def compare(
             "deadline": deadline,
             "budget": budget,
             "headroom": headroom,
+            "disaggregate": disaggregate,
             "launch": launch,
             "front": front or None,
             "plot": plot,
@@ -128,6 +134,7 @@ def compare(
             budget=budget,
             by=by,
             headroom=headroom,
+            disaggregate=disaggregate,
             evidence=evidence,
             knowledge=known,
             progress=shown,

@@ -55,13 +55,51 @@ def _spoken(parameter: Any) -> str:
     return str(parameter.metavar or parameter.name).strip("[].")
 
 
-def options_that_mean(name: str, command: Any) -> tuple[str, ...]:
-    """Flags of a command that an unknown one may stand for: one of its spelling, or one whose help has its word.
+# What other tools and clouds call what a flag is for: torchrun, vLLM and SGLang, Hugging Face's Trainer, Megatron-LM,
+# SkyPilot, the clouds' own command lines (2026-11-19).
+MEANINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "gpu gpus tpu tpus chip accelerator accelerators device devices hardware num-gpus nproc-per-node",
+        ("on", "chips"),
+    ),
+    ("nodes nnodes num-nodes world-size instances", ("on", "chips")),
+    ("seq seq-len seq-length max-seq-length max-length context context-length block-size", ("sequence", "input-len")),
+    ("batch-size bs global-batch global-batch-size gbs", ("batch", "batch-tokens")),
+    ("dtype quantization quant bits load-in-4bit torch-dtype", ("precision", "lora-base")),
+    ("qlora lora-rank lora-r rank adapter peft", ("lora", "lora-base")),
+    ("epochs iterations iters train-iters max-steps", ("steps", "tokens", "samples")),
+    ("qps rps request-rate requests-per-second throughput load", ("rate", "users")),
+    ("concurrency max-concurrency clients sessions num-users parallel", ("users", "rate")),
+    ("prompt prompt-len isl context-tokens", ("input-len",)),
+    ("max-tokens max-new-tokens osl completion completion-len generate", ("output-len",)),
+    ("latency sla slo p99 response-time", ("e2e", "ttft", "tpot")),
+    ("time hours duration within until max-time", ("deadline", "time-limit", "until")),
+    ("money spend max-cost max-price usd", ("budget", "price")),
+    ("provider vendor seller csp platform", ("cloud",)),
+    ("country location geo zone place datacenter", ("site", "region")),
+    ("spot preemptible on-demand reserved", ("pricing",)),
+    ("tensor-parallel tensor-parallel-size tp-size", ("tp", "layout")),
+    ("pipeline-parallel pipeline-parallel-size pp-size", ("pp", "layout")),
+    ("expert-parallel expert-parallel-size ep-size", ("ep", "layout")),
+    ("tp pp dp ep fsdp zero parallelism strategy", ("layout",)),
+    ("framework engine backend runtime library", ("stack",)),
+    ("json csv format fmt", ("output",)),
+    ("file save outfile write-to", ("out",)),
+    ("electricity power-price kwh", ("energy-price",)),
+    ("prefill disagg pd-disaggregation", ("disaggregate",)),
+    ("activation-checkpointing gradient-checkpointing remat", ("recompute",)),
+)
 
-    ``--images`` is no ``--max-age``, however alike the letters: ``--samples`` are "Images of the run".
+
+def options_that_mean(name: str, command: Any) -> tuple[str, ...]:
+    """Flags of a command that an unknown one may stand for: what other tools call so, its spelling, the help's words.
+
+    ``--images`` is no ``--max-age``, however alike the letters: ``--samples`` are "Images of the run"; ``--qps`` is
+    what other tools call ``--rate``.
     """
-    word = _stem(name.lstrip("-").lower())
-    ranked = []
+    asked = name.lstrip("-").lower().replace("_", "-")
+    word, meant = _stem(asked), [flag for words, flags in MEANINGS if asked in words.split() for flag in flags]
+    ranked: list[tuple[float, float, str]] = []
     for parameter in command.params:
         if parameter.param_type_name != "option" or getattr(parameter, "hidden", False):
             continue
@@ -70,7 +108,9 @@ def options_that_mean(name: str, command: Any) -> tuple[str, ...]:
         part = word in map(_stem, own.split("-"))  # --tokens is a part of --batch-tokens
         alike = SPELLING if part else SequenceMatcher(None, word, _stem(own)).ratio()
         words = [_stem(each) for each in re.findall(r"[a-z]+", (parameter.help or "").lower())]
-        if alike >= SPELLING:
+        if own in meant:
+            ranked.append((-1.0, float(meant.index(own)), flag))
+        elif alike >= SPELLING and not meant:
             ranked.append((0.0, -alike, flag))
         elif word in words:
             ranked.append((1.0, float(words.index(word)), flag))

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from chipwise.cli.numbers import take_numbers_of
 from chipwise.cli.verbs import Verbs
 from chipwise.cli.width import Width
 from chipwise.errors import ChipwiseError
@@ -59,12 +60,20 @@ def _root(
 @cache
 def command() -> Any:
     """All verbs and options as click has them, made once in a process."""
-    return typer.main.get_command(app)
+    root = typer.main.get_command(app)
+    take_numbers_of(root)
+    return root
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    status = run(words)
+    if status == 0 and {"-h", "--help", "--version"}.isdisjoint(words):
+        from chipwise.cli.warming import begin
+
+        begin()
+    sys.exit(status)
 
 
 def run(arguments: list[str]) -> int:

@@ -182,7 +182,7 @@ def capacity(
 
     check_launch_file(launch, launch_for)
     add_chip_files(chip_file or ())
-    work = read_serving(workload, flags)
+    work = read_serving(workload, flags, loaded=False)
     with progress("trying") as shown:
         largest = api.capacity(
             work,

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from chipwise.cli.flags import name_flags
+from chipwise.cli.numbers import take_numbers
 from chipwise.cli.width import take_width
 
 # a line each, as the verb's own help has it (held to that by a test): what `--help` shows without importing the verbs
@@ -87,10 +88,10 @@ def _command(verb: str) -> Any:
     if app is not None:
         group = typer.main.get_group(app)
         group.name = verb
-        return take_width(name_flags(group))
+        return take_width(take_numbers(name_flags(group)))
     alone = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     alone.command(verb, epilog=module.EXAMPLES)(getattr(module, verb))
-    return take_width(name_flags(typer.main.get_command(alone)))
+    return take_width(take_numbers(name_flags(typer.main.get_command(alone))))
 
 
 class Verbs(TyperGroup):

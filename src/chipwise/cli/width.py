@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from chipwise.cli.numbers import take_numbers
 from chipwise.present.width import WIDTH
 
 
@@ -51,6 +52,8 @@ def _behind_the_verb() -> Any:
     def alone(width: HiddenWidth = None) -> None:
         """It has the one option."""
 
-    parameter = next(one for one in typer.main.get_command(app).params if one.name == "width")
+    command = typer.main.get_command(app)
+    parameter = next(one for one in command.params if one.name == "width")
+    take_numbers(command)
     parameter.expose_value = False  # no verb is told: its tables are folded where they are written
     return parameter

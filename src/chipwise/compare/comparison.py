@@ -187,6 +187,8 @@ def comparer_of(
 ) -> TrainingComparer | ServingComparer:
     """What evaluates candidates for a workload of either kind."""
     if isinstance(workload, Workload):
+        if terms.disaggregate is not None:
+            raise InputError("disaggregate", terms.disaggregate, "a model that is served: training has no prompts")
         return TrainingComparer.of(workload, terms, knowledge, change)
     if change is not None:
         raise InputError("evidence", "compiled", "modelled: services are simulated, not compiled")
@@ -194,7 +196,11 @@ def comparer_of(
         raise InputError(
             "headroom", f"{terms.headroom * 100:g}", "a training run: a server's stack takes its own share"
         )
-    return ServingComparer.of(workload, terms, knowledge)
+    if terms.disaggregate is None:
+        return ServingComparer.of(workload, terms, knowledge)
+    from chipwise.compare.serving.disaggregated import DisaggregatedComparer
+
+    return DisaggregatedComparer.of(workload, terms, knowledge)
 
 
 def _compared(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
@@ -30,7 +29,7 @@ from chipwise.serving.edge_roofline import (
     peak_of,
     weight_bytes,
 )
-from chipwise.units import format_money, format_seconds
+from chipwise.units import format_money, format_seconds, parse_number
 
 OBJECTIVES = ("latency", "energy", "price")
 ALSO = {"time": "latency", "cost": "price"}  # as `compare` calls them for chips that are rented
@@ -72,10 +71,10 @@ def parse_watts(value: str | float | None) -> float | None:
     """
     if value is None:
         return None
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(k?)w?\s*", str(value), re.I)
-    watts = float(found[1]) * (1e3 if found[2] else 1.0) if found else 0.0
+    accepted = "watts above 0, such as 15W"
+    watts = parse_number(value, "power", accepted, (("w", 1.0), ("k", 1e3), ("kw", 1e3)))
     if not 0 < watts < 1e6:
-        raise InputError("power", value, "watts above 0, such as 15W")
+        raise InputError("power", value, accepted)
     return watts
 
 

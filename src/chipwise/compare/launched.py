@@ -32,4 +32,4 @@ def _trained(row: TrainingRow) -> TrainingRun:
 def _served(row: ServingRow) -> Replicas:
     offer = row.fleet.price.offer if row.fleet.price else None
     duration = row.seconds if row.demand.kind == "job" else None
-    return replicas_of(row.served.service, row.accelerators, row.fleet.replicas, offer, duration)
+    return replicas_of(row.served.service, row.accelerators, row.replicas, offer, duration)

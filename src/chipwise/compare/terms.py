@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from chipwise.catalog import Accelerators, Chip, load, parse
+from chipwise.catalog.names import is_chip
 from chipwise.errors import InputError
 from chipwise.layout.headroom import read_headroom
 from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration_with_unit, parse_money
@@ -29,6 +31,7 @@ class Terms:
     deadline_s: float | None = None
     budget_usd: float | None = None
     headroom: float | None = None  # of a training run: the share of a chip's memory that stays free; None: the default
+    disaggregate: str | None = None  # of a service: replicas of their own for prompts, as `serving capacity` takes them
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -48,13 +51,14 @@ class Terms:
         deadline: str | float | None = None,
         budget: str | float | None = None,
         headroom: str | float | None = None,
+        disaggregate: str | None = None,
     ) -> Terms:
         """Terms as people write them: 64 chips, a deadline of ``30d``, a budget of ``2M``.
 
         Ranked by cost, by time within a budget that has no deadline beside it, where `by` doesn't say otherwise.
 
         >>> Terms.read(budget="2M")
-        Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0, headroom=None)
+        Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0, headroom=None, disaggregate=None)
         """
         if by is not None and by not in OBJECTIVES:
             raise InputError("by", by, f"one of {', '.join(OBJECTIVES)}")
@@ -67,6 +71,7 @@ class Terms:
             parse_duration_with_unit(deadline, "deadline") if isinstance(deadline, str) else deadline,
             parse_money(budget, "budget") if isinstance(budget, str) else budget,
             None if headroom is None else read_headroom(headroom),
+            disaggregate,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,16 +129,25 @@ class Candidate:
 def candidates(on: str | Sequence[str] | None) -> list[Candidate] | None:
     """Candidates as people write them: ``"h100,v5p:128"`` or a list; None, all of the catalog, where none are named.
 
-    >>> [str(c.fixed or c.chip.id) for c in candidates("h100, v5p:128") or ()]
+    >>> [str(c.fixed or c.chip.id) for c in candidates("h100, v5p:128, H100 SXM") or ()]
     ['h100', 'v5p:4x4x8']
     """
     if on is None:
         return None
     parts = on.split(",") if isinstance(on, str) else on
     names = dict.fromkeys(name.strip() for name in parts if name.strip())
+    if counts := [name for name in names if name.isdecimal()]:
+        raise InputError("on", ",".join(names), f"a chip before each count: h100:8,h100:64, not {counts[0]} alone")
     if not names:
         raise InputError("on", on if isinstance(on, str) else ",".join(on), "chips such as h100,v5p:128")
-    return [Candidate.read(name) for name in names]
+    for name in names:
+        apart = [part for part in re.split(r"[;\s]+", name) if part]
+        if len(apart) > 1 and all(is_chip(part) for part in apart):
+            raise InputError("on", name, f"commas between chips: {','.join(apart)}")
+    asked: dict[str, Candidate] = {}
+    for one in map(Candidate.read, names):
+        asked.setdefault(str(one.fixed or one.chip.id), one)  # a chip has many names
+    return list(asked.values())
 
 
 def every_chip() -> list[Candidate]:

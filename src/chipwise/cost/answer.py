@@ -35,6 +35,7 @@ from chipwise.cost.statement import (
     Statement,
 )
 from chipwise.errors import Refusal
+from chipwise.io.brief import brief
 from chipwise.knowledge import Knowledge
 from chipwise.prices import Price, PriceBook, Quote, age_in_days, cheapest, why_no_price
 from chipwise.prices.commitments import commitments_that_count, instance_chips, may_be_joined
@@ -46,6 +47,7 @@ ENDLESS = 100.0  # times as long as without interruptions: from there on there i
 NO_CHEAPER = "no spot price is listed below the price on demand"
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class CostAssumptions:
     """What holds for every chip: what is known, the site, years, program, and how ranges are drawn."""

@@ -16,6 +16,7 @@ from chipwise.catalog.economics import Economics, Server, Site, servers
 from chipwise.catalog.vendors import vendors
 from chipwise.cost.commitment import checked
 from chipwise.errors import InputError, Refusal
+from chipwise.io.brief import brief
 from chipwise.predict.model.energy import watts
 
 Amount = Any  # a float, or an array of draws
@@ -26,6 +27,7 @@ NODE_NETWORK = 400e9  # bytes/s of the node whose share of the network the assum
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Owned:
     """Servers of one's own; dollars of one server. Rents of money, space and people fall due used or not."""

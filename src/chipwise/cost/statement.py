@@ -11,6 +11,7 @@ from chipwise.catalog.economics import Assumption
 from chipwise.cost.commitment import BreakEven
 from chipwise.cost.onprem import Owned
 from chipwise.cost.spot import Expected
+from chipwise.io.brief import brief
 from chipwise.prices import STALE_DAYS, price_record, quote_record
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Source:
         return quote_record(self.cloud, self.region, self.instance, price)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class CostOption:
     """What the work costs by one pricing model, at the median of every input, and the range of the total."""
@@ -173,6 +175,7 @@ class Rival:
         return {"pricing": self.pricing, **self.source.to_dict(), "utilization": self.utilization}
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Purchase:
     """Owning the chips: its parts, a used chip-hour over the share of hours used, and where it meets the clouds."""
@@ -210,6 +213,7 @@ class Purchase:
         }
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
     """The whole answer for one set of chips."""

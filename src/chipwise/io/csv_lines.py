@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
-from chipwise.errors import BrokenFile, UnknownName
+from chipwise.errors import AmbiguousNumber, BrokenFile, InputError, UnknownName
 from chipwise.io.files import read_text
 from chipwise.io.printable import csv_text
+from chipwise.units import parse_money
 
 MAX_CHIPS = 1_000_000  # of one line: more is another unit or a slip
 
@@ -48,8 +49,10 @@ class Line:
     def number_of(self, column: str, accepted: str, most: float, zero: bool = False) -> float:
         """A cell that holds a number above 0, or of at least 0."""
         try:
-            value = float(self[column])
-        except ValueError:
+            value = parse_money(self[column], self.where(column))
+        except AmbiguousNumber:
+            raise
+        except InputError:
             value = math.nan
         if not 0 <= value <= most or (value == 0 and not zero):  # nan is neither
             raise self.wrong(column, accepted)

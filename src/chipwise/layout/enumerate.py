@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from chipwise.catalog import Accelerators
 from chipwise.catalog.stacks import EVERY_AXIS, Parallelism
 from chipwise.errors import NoLayout
+from chipwise.io.brief import brief
 from chipwise.layout.grid import Grid, join
 from chipwise.layout.splits import (
     Split,
@@ -32,6 +33,7 @@ HYBRID = (*SHARED, (1, INSIDE), (2, INSIDE), (3, INSIDE))
 States = tuple[tuple[int, int], ...]  # (ZeRO stage, WHOLE or INSIDE)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Enumeration:
     """The legal layouts as grids, and how many splits were refused for which reason."""

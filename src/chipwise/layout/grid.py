@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.io.brief import brief
 from chipwise.predict.model.layouts import RECOMPUTE, Layout, Layouts
 
 PER_KEY = ("key_micro_batch", "key_tp", "key_cp", "key_ep")
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Layouts that broadcast to `shape`; rows of one (tp, pp, cp, ep) lie side by side from `starts` on."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from chipwise.catalog import Chip
 from chipwise.errors import InputError
 from chipwise.predict.model.memory import RESERVE
+from chipwise.units import parse_number
 
 # Of the memory that a chip can allocate. A choice, not a measurement: what out-of-memory errors of runs that fitted at
 # first are made of is some percent of a chip.
@@ -24,12 +25,13 @@ def read_headroom(percent: str | float | None) -> float:
     """
     if percent is None:
         return HEADROOM
-    try:
-        share = float(str(percent).strip().removesuffix("%"))
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= MOST_PERCENT:
-        raise InputError("headroom", percent, f"a percentage of a chip's memory from 0 to {MOST_PERCENT:g}, such as 5")
+    accepted = f"a percentage of a chip's memory from 0 to {MOST_PERCENT:g}, such as 5"
+    named = isinstance(percent, str) and percent.rstrip().endswith("%")
+    share = parse_number(str(percent).strip().removesuffix("%"), "headroom", accepted)
+    if not named and 0 < share < 1:  # a share or a percentage
+        raise InputError("headroom", percent, f"{share:g}% or {share * 100:g}%: {accepted}")
+    if share > MOST_PERCENT:
+        raise InputError("headroom", percent, accepted)
     return share / 100
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from chipwise.catalog import Accelerators, Stack, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import holds_base, runs_on
-from chipwise.errors import NoLayout
+from chipwise.errors import Refusal
 from chipwise.layout.enumerate import enumerate_layouts
 from chipwise.layout.evaluate import memory_need
 from chipwise.predict.setup import set_up, stack_of
@@ -77,7 +77,7 @@ def _fits(remedy: Remedy, acc: Accelerators, calibration: Calibration, limit: fl
     stack = stack_of(remedy.workload, acc.chip, remedy.stack)
     try:
         legal = enumerate_layouts(remedy.workload.model, remedy.workload.train, acc, stack.parallel)
-    except NoLayout:
+        work = set_up(remedy.workload, acc, calibration, stack)
+    except Refusal:  # it can't train this at all
         return False
-    work = set_up(remedy.workload, acc, calibration, stack)
     return any(float(memory_need(work, grid).min()) <= limit for grid in legal.grids)

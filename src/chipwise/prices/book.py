@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from chipwise.catalog import Commitment, Offer, load
 from chipwise.catalog.files import once
+from chipwise.io.brief import brief
 from chipwise.prices.stored import read_stored, updated
 
 STALE_DAYS = 90  # a price that is older on the day of asking is stale: marked wherever it is shown
@@ -21,6 +22,7 @@ FabricNeeded = Literal["known", "any"]
 GIVEN = "given"  # the cloud of an offer that stands for a price given by hand
 
 
+@brief
 @dataclass(frozen=True)  # without slots: what was looked up is kept
 class PriceBook:
     """Offers and commitments, and in words where they come from.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from chipwise.catalog import DTYPES, Chip, Figure, Offer, Slices, load
 from chipwise.catalog.vendors import vendors
+from chipwise.io.brief import brief
 from chipwise.present import numbers
 from chipwise.present.blocks import Block, Text, section
 from chipwise.present.columns import Column, flat, padded, record, table
@@ -43,6 +44,7 @@ FIGURES = {  # what people call the figures
 TORUS = ("fabric.dims", "fabric.wrap", "fabric.link")
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class PricedChip:
     """A chip, the cheapest price of an hour of one on demand and spot, of one among many hosts, and every offer."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 
 from chipwise.errors import InputError
+from chipwise.units import parse_number
 
 USD = "USD"
 Rates = Mapping[str, float]
@@ -23,11 +23,8 @@ def read_rates(given: Sequence[str] | None, field: str = "fx") -> dict[str, floa
     rates: dict[str, float] = {}
     accepted = "a currency and US dollars for one unit of it, such as EUR=1.08"
     for text in given or ():
-        named = re.fullmatch(r"\s*([A-Za-z]{3})\s*=\s*([0-9.eE+-]+)\s*", text)
-        try:
-            rate = float(named[2]) if named else math.nan
-        except ValueError:
-            rate = math.nan
+        named = re.fullmatch(r"\s*([A-Za-z]{3})\s*=(.+)", text)
+        rate = parse_number(named[2], field, accepted) if named else 0.0
         if named is None or not 0 < rate < _MOST:
             raise InputError(field, text, accepted)
         code = named[1].upper()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from chipwise.catalog import Offer, exact_chip
 from chipwise.catalog.offers import ANY
 from chipwise.errors import InputError
 from chipwise.prices.book import GIVEN, PriceBook
+from chipwise.units import parse_number
 
 MOST_USD = 1e4  # of a chip-hour; more is another unit or a slip
 ACCEPTED = f"a chip and US dollars for a chip-hour of it, above 0 and at most {MOST_USD:,.0f}, such as v7x=12.0"
@@ -27,11 +27,8 @@ def read_given(prices: GivenPrices) -> dict[str, float]:
     pairs = [f"{chip}={usd}" for chip, usd in prices.items()] if isinstance(prices, Mapping) else list(prices or ())
     given: dict[str, float] = {}
     for text in pairs:
-        named = re.fullmatch(r"\s*(.+?)\s*=\s*\$?\s*([0-9.eE+-]+)\s*", text)
-        try:
-            usd = float(named[2]) if named else math.nan
-        except ValueError:
-            usd = math.nan
+        named = re.fullmatch(r"\s*(.+?)\s*=\s*\$?(.+?)\s*(?:/\s*(?:chip-?|gpu-?)?(?:h|hr|hour))?\s*", text, re.I)
+        usd = parse_number(named[2], "price", ACCEPTED) if named else 0.0
         if named is None or not 0 < usd <= MOST_USD:
             raise InputError("price", text, ACCEPTED)
         chip_id = exact_chip(named[1]).id

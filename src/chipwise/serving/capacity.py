@@ -9,6 +9,7 @@ from math import ceil, exp, inf, log2
 from typing import Any
 
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing, Refusal
+from chipwise.io.brief import brief
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.site import slice_for
@@ -43,6 +44,7 @@ class Trial:
     holds: bool
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Capacity:
     """The largest load of a service within its SLO."""
@@ -93,6 +95,7 @@ class RefusedSplit:
         return {"split": self.split, "reason": self.reason}
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class CapacitySearch:
     """Capacities of every split, best first, and those that can't be."""
@@ -228,7 +231,7 @@ def capacity_of(of: Service, requests: Requests, interval: bool = False) -> Capa
     if interval and load > 0 and requests.kind != "offline":
         ends = [largest(one.slower(exp(e)), requests, STEPS - 3)[0] for e in (max(by.high, 0.0), min(by.low, 0.0))]
         low, high = min(ends[0], load), max(ends[1], load)
-    elif interval:
+    elif interval and requests.kind == "offline":
         low, high = served.request_rate.low, served.request_rate.high
     many = of.replicas // one.replicas
     span = Estimate(load * many, low * many, high * many, by.evidence, by.because, by.distance)
@@ -276,19 +279,24 @@ def search(
         nothing = NoLayout(f"{model.name} can't be split over {chips} {target.chip.id}", "other counts may do")
         raise refusals[-1] if refusals else nothing
     ranked = by_load(capacities)
-    if ranked[0].load.value <= 0:
-        raise impossible(target, (c.served.measures.slo_checks for c in ranked))
-    if tune:
+    if tune and ranked[0].load.value > 0:
         ranked = _tuned(ranked, requests)
     if also is not None:
         ranked = by_load([*ranked, *also(ranked)])
-    longer: list[Capacity] = []
-    while not longer or ranked[0] is not longer[-1]:  # until the best of all is one that a longer run confirmed
-        longer.append(confirmed(ranked[0], seed))
-        ranked = by_load([longer[-1], *ranked[1:]])
-        if ranked[0] in longer:
-            break
-    return CapacitySearch(target, chips, tuple(ranked), tuple(refused), tuple(passed))
+    if ranked[0].load.value <= 0:
+        raise impossible(target, (c.served.measures.slo_checks for c in ranked))
+    return CapacitySearch(target, chips, tuple(best_confirmed(ranked, seed)), tuple(refused), tuple(passed))
+
+
+def best_confirmed(ranked: Sequence[Capacity], seed: int = 0) -> list[Capacity]:
+    """Capacities, the best first, which a longer run confirmed; a `Refusal` where none then sustains any load."""
+    best, longer = list(ranked), list[Capacity]()
+    while best[0] not in longer:
+        longer.append(confirmed(best[0], seed))
+        best = by_load([longer[-1], *best[1:]])
+    if best[0].load.value <= 0:
+        raise impossible(best[0].service.target, (c.served.measures.slo_checks for c in best))
+    return best
 
 
 def by_load(capacities: Iterable[Capacity]) -> list[Capacity]:
@@ -367,6 +375,7 @@ def _up(seconds: float) -> float:
     return ceil(seconds / scale) * scale
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class FrontPoint:
     """A load within the SLO that no other beats."""

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing
 from chipwise.layout.splits import domain
 from chipwise.predict.site import slice_for
 from chipwise.serving.capacity import (
+    TIE,
     Capacity,
     CapacitySearch,
     Progress,
     RefusedSplit,
+    at_load,
+    best_confirmed,
     by_load,
     capacity_of,
-    confirmed,
+    holds,
     impossible,
     together,
     trial_requests,
 )
 from chipwise.serving.loads import decode_terms, prompt_terms, seconds
-from chipwise.serving.service import USUAL, Service, ServingTarget, service
+from chipwise.serving.requests import Requests
+from chipwise.serving.service import USUAL, Served, Service, ServingTarget, service
 from chipwise.serving.split import Split
 from chipwise.serving.splits import splits
-
-APART = 3  # splits that are tried so, the best of those whose replicas do both
+from chipwise.serving.trials import unloaded
 
 
 def in_pools(target: ServingTarget, split: Split, pools: tuple[int, int], chips: int, seed: int = 0) -> Capacity:
@@ -61,36 +65,86 @@ def search_pools(
     ranked = by_load(capacities)
     if ranked[0].load.value <= 0:
         raise impossible(target, (c.served.measures.slo_checks for c in ranked))
-    best = confirmed(ranked[0], seed)
-    return CapacitySearch(target, chips, (best, *ranked[1:]), tuple(refused))
+    return CapacitySearch(target, chips, tuple(best_confirmed(ranked, seed)), tuple(refused))
 
 
 def disaggregated(ranked: Sequence[Capacity], seed: int = 0, progress: Progress | None = None) -> list[Capacity]:
-    """The best splits with some of their replicas for prompts alone: for each split the number that sustains most."""
+    """Splits with some of their replicas for prompts alone: for each the number that sustains most.
+
+    Left out are those that no number lets sustain more than the best so far; a split whose replicas sustain nothing
+    where they do both may sustain most where they don't.
+    """
     out: list[Capacity] = []
-    splits = [c.service for c in ranked if c.load.value > 0 and c.service.replicas >= 2 and c.service.prefill is None]
-    for done, of in enumerate(splits[:APART]):
+    most = max((c.load.value for c in ranked), default=0.0)
+    both = [c.service for c in ranked if c.service.replicas >= 2 and c.service.prefill is None]
+    for done, of in enumerate(both):
         if progress:
-            progress(done, min(len(splits), APART), f"{of.replica.split}, prefill apart")
-        tried: dict[int, Capacity] = {}
-
-        def at(prompts: int, of: Service = of, tried: dict[int, Capacity] = tried) -> float:
-            if not 0 < prompts < of.replicas:
-                return 0.0
-            if prompts not in tried:
-                pools = (prompts, of.replicas - prompts)
-                candidate = service(of.target, of.replica.split, config=of.replica.config, disaggregate=pools)
-                tried[prompts] = capacity_of(candidate, trial_requests(of.target, seed, together(candidate)))
-            return tried[prompts].load.value
-
-        here = min(max(1, round(of.replicas * prompt_share(of))), of.replicas - 1)
-        while True:  # the load has one peak over the replicas for prompts
-            best = max((here, here - 1, here + 1), key=at)
-            if best == here:
-                break
-            here = best
-        out.append(tried[here])
+            progress(done, len(both), f"{of.replica.split}, prefill apart")
+        begin = pools_at(of, most * (1 + TIE), trial_requests(of.target, seed, together(apart(of, 1))))
+        if begin is None:
+            continue
+        out.append(_most(of, begin.prefill_replicas, seed))
+        most = max(most, out[-1].load.value)
     return out
+
+
+def _most(of: Service, begin: int, seed: int) -> Capacity:
+    """The number of replicas for prompts that sustains most, from one that is near: the load has one peak over it."""
+    tried: dict[int, Capacity] = {}
+
+    def at(prompts: int) -> float:
+        if not 0 < prompts < of.replicas:
+            return 0.0
+        if prompts not in tried:
+            candidate = apart(of, prompts)
+            tried[prompts] = capacity_of(candidate, trial_requests(of.target, seed, together(candidate)))
+        return tried[prompts].load.value
+
+    here = begin
+    while True:
+        best = max((here, here - 1, here + 1), key=at)
+        if best == here:
+            return tried[here]
+        here = best
+
+
+def apart(of: Service, prompts: int) -> Service:
+    """So many of the replicas for prompts alone, the others for decode."""
+    return replace(of, replicas=of.replicas - prompts, prefill=of.replica, prefill_replicas=prompts)
+
+
+def pools_at(of: Service, load: float, requests: Requests) -> Service | None:
+    """A number of the replicas for prompts alone at which all of them hold a load, by what others ran into.
+
+    None where no number does, or where there is no replica for each.
+    """
+    low, high = 1, of.replicas - 1
+    here = min(max(1, round(of.replicas * prompt_share(of))), max(high, 1))
+    while low <= high:
+        candidate = apart(of, here)
+        served = at_load(candidate, requests, load) if load > 0 else _lightly(candidate, requests)
+        if holds(served) and (not served.offline or served.request_rate.value >= load):
+            return candidate
+        if _short_of_prompts(served):
+            low = here + 1
+        else:
+            high = here - 1
+        here = (low + high) // 2
+    return None
+
+
+def _lightly(of: Service, requests: Requests) -> Served:
+    """At a load at which requests hardly meet."""
+    return unloaded(replace(of, replicas=1, prefill_replicas=1), requests)
+
+
+def _short_of_prompts(served: Served) -> bool:
+    """Whether a service that misses its load lacks replicas for prompts, and not others."""
+    missed = {check.bound.metric for check in served.measures.slo_checks if not check.holds}
+    late, slow = "ttft" in missed, bool(missed & {"tpot", "itl"})
+    if late != slow:
+        return late
+    return served.measures.busy_prefill > served.measures.busy
 
 
 def prompt_share(of: Service) -> float:

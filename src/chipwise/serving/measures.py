@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.io.brief import brief
 from chipwise.predict.estimate import Estimate
 from chipwise.serving.requests import OPEN
 from chipwise.serving.simulate import Fleet, Prefill, Simulation
@@ -29,6 +30,7 @@ PERCENTILES = (50.0, 90.0, 99.0)
 GROWTH = 0.02  # of the requests that arrived: what grew by more has no end, or not yet
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Spread:
     """A latency over the requests, s; gaps between tokens: over the tokens."""
@@ -61,6 +63,7 @@ class SloCheck:
         return not self.seconds > self.bound.seconds
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Measures:
     """A run in figures."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import InputError
+from chipwise.io.brief import brief
 from chipwise.workload.serve import ARRIVALS, Arrival, Serve, Trace
 
 Array = NDArray[np.float64]
@@ -18,6 +19,7 @@ ROUNDS = 4  # requests of each user of a closed loop, at least: the first of the
 OPEN = ("poisson", "bursty", "trace")
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Requests:
     """One run's requests in the order of their arrival."""

@@ -203,6 +203,7 @@ def find_capacity(
 
     `disaggregate`: "2:6" of them for prefill and decode, or "auto": where that sustains more.
     """
+    disaggregate = None if disaggregate is None else disaggregate.strip().lower()
     pools = None if disaggregate in (None, AUTO) else read_pools(str(disaggregate), AUTO)
     if split is not None:
         check_chips(split, sum(pools) if pools else None, acc.count)

@@ -12,6 +12,7 @@ from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stac
 from chipwise.catalog.calibration import Calibration
 from chipwise.catalog.stacks import runs_on
 from chipwise.errors import DoesNotFit, InputError, Refusal, UnknownName
+from chipwise.io.brief import brief
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.model.fabric import send_seconds
 from chipwise.predict.site import slice_for, wires
@@ -40,6 +41,7 @@ USUAL = 32.0  # sequences at once at which published rows near a service are loo
 OFFLINE = 3_000.0  # requests of an offline job at which they are (most published ones have so many)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class ServingTarget:
     """What every service of a workload on one kind of chip shares."""

@@ -11,6 +11,7 @@ from chipwise.catalog import Chip, Stack
 from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.catalog.serving_defaults import ServingDefaults
 from chipwise.errors import NoLayout, Refusal
+from chipwise.io.brief import brief
 from chipwise.predict.model.energy import watts
 from chipwise.serving.bounds import StepBound, step_bound
 from chipwise.serving.coefficients import OPEN_LOAD, Coefficients, coefficients, labels, server_alone
@@ -29,6 +30,7 @@ MOVED = 512.0  # tokens beyond which moving them to experts is part of a prompt'
 GRID = np.unique(np.rint(np.concatenate([np.arange(1, 17), 2.0 ** np.arange(4, 14.01, 0.25)])))
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Replica:
     """A model on the chips of one replica under a stack."""

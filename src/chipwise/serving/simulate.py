@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import DoesNotFit, InputError
+from chipwise.io.brief import brief
 from chipwise.serving.limits import DEFAULT_ROUTER, ROUTERS
 from chipwise.serving.requests import Requests, draw
 from chipwise.serving.step_times import EngineConfig, StepTimeTable
@@ -55,6 +56,7 @@ class Fleet:
     use: Array | None = None
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
     """Sums over the run, (section, replica); replicas that prefill come first."""
@@ -71,6 +73,7 @@ class Totals:
     sequence_s: Array  # sequences that get a token x seconds
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
     """What became of every request, and what the replicas did."""

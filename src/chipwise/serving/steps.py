@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog import Accelerators, Chip, load
 from chipwise.catalog.calibration import Calibration
+from chipwise.io.brief import brief
 from chipwise.ops.operations import Matmul
 from chipwise.ops.table import token_table
 from chipwise.predict.model.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
@@ -36,6 +37,7 @@ SCORED = 256.0  # sequences whose next token an iteration scores, at most, as fa
 SKEW = 0.5  # routing isn't even: the r-th most liked of a layer's experts is chosen in proportion to r^-0.5. Assumed.
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Seconds of an iteration on the chips of one replica; arrays over the tokens in it."""

@@ -11,6 +11,7 @@ from math import inf, isnan, log, nextafter
 
 import numpy as np
 
+from chipwise.io.brief import brief
 from chipwise.serving.measures import SloCheck, check
 from chipwise.serving.requests import OPEN, Requests
 from chipwise.serving.service import Served, Service, as_users_see, inside, run
@@ -30,6 +31,7 @@ class Trial:
     settled: bool  # the queue has an end
 
 
+@brief
 @dataclass(slots=True, eq=False)
 class ReplicaTrials:
     """One replica, the requests that every load is made of, and the loads that were simulated."""

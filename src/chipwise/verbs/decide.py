@@ -87,6 +87,7 @@ def compare(
     budget: str | float | None = None,
     by: str | None = None,
     headroom: str | float | None = None,
+    disaggregate: str | None = None,
     evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
@@ -97,7 +98,8 @@ def compare(
     `on` names chips with or without counts (default: the whole catalog); `chips`, a `deadline` and a `budget` limit
     how many are taken, together if several are given; `by` ranks by ``cost`` (default), ``time`` or ``energy``. Layouts
     of a training run leave `headroom` percent (default: 5) of each chip's memory free; with `front` the answer has cost
-    against time over the counts of the best three chips.
+    against time over the counts of the best three chips. Of a service, ``disaggregate="2:6"`` gives two replicas to
+    prompts for six that decode, ``"auto"`` the best number where that is better than none.
 
     >>> from chipwise import load
     >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
@@ -114,7 +116,7 @@ def compare(
     known_evidence(evidence)
     known = knowledge_of(knowledge)
     change = better_evidence(evidence, known.calibration)
-    terms = Terms.read(by, chips, deadline, budget, headroom)
+    terms = Terms.read(by, chips, deadline, budget, headroom, disaggregate)
     work = any_workload(workload)
     if front and not isinstance(work, Workload):
         raise InputError("front", work.name, "a training run: a service is sized by its SLO")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from chipwise.errors import AmbiguousNumber, InputError
-from chipwise.units import parse_count, parse_duration, parse_tokens
+from chipwise.units import parse_count, parse_duration, parse_number, parse_tokens
 from chipwise.workload.model import SPELLINGS
 
 LARGEST = 10**18
@@ -49,6 +49,8 @@ def tokens_of(value: Any) -> Any:
 
 def number_of(value: Any, accepted: str) -> float:
     """A finite number, also where a flag gives it as text."""
+    if isinstance(value, str) and "," in value:
+        value = read(lambda text: parse_number(text, "", accepted), value, accepted)
     try:
         number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chipwise.errors import InputError
+from chipwise.errors import NOTHING, InputError
 from chipwise.workload.hf_fields import LLAMA_KEYS, Config, Fields, llama, window_of
 
 # what these words stand in is a layer, or a part of one, that a plain decoder does not have
@@ -47,7 +47,9 @@ def any_decoder(c: Config) -> Fields:
     act = c.config.get("hidden_act", c.config.get("hidden_activation"))
     if act not in _GATED:
         raise InputError(
-            f"{c.where}: hidden_act", act, "silu, whose MLP is gated, in an architecture that is not known by name"
+            f"{c.where}: hidden_act",
+            NOTHING if act is None else act,
+            "silu, whose MLP is gated, in an architecture that is not known by name",
         )
     fields = llama(c)
     if c.has("use_qk_norm") or c.has("qk_norm") or c.has("qk_layernorm"):

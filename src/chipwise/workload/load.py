@@ -282,6 +282,9 @@ def _train(spec: TrainSpec, model: Model, stored: str) -> Train:
     vision = bool(model.image_tokens)
     if spec.lora and model.family == "cnn":
         raise InputError("train.lora", f"rank {spec.lora.rank}", "a transformer: a cnn gets no adapters")
+    if spec.lora and spec.lora.rank > model.d_model > 0:
+        most = f"at most {model.d_model:,}, the width of {model.name}: above it adapters are as large as the weights"
+        raise InputError("train.lora.rank", spec.lora.rank, most)
     if spec.lora and spec.lora.targets == "all" and model.family in _ATTENTION_ADAPTERS:
         raise InputError(
             "train.lora.targets", "all", f"attention: adapters of a {model.family} are counted there alone"
@@ -341,7 +344,9 @@ def _batch(spec: TrainSpec, sequence: int, vision: bool) -> int:
         raise InputError(
             "train.global_batch",
             batch,
-            f"sequences of a step, at most {most:,}; tokens are batch_tokens: {_short(batch)}",
+            f"sequences of a step, at most {most:,}" + f" of {sequence:,} tokens"
+            if batch < sequence  # nobody means fewer tokens than one sequence has
+            else f"sequences of a step, at most {most:,}; tokens are batch_tokens: {_short(batch)}",
         )
     return batch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,11 @@ def read_workload(text: str, flags: Mapping[str, str | None]) -> Workload:
     return workload
 
 
-def read_serving(text: str, flags: Mapping[str, str | None]) -> ServingWorkload:
-    """The workload to serve that an argument and flags describe; every failure is one line."""
+def read_serving(text: str, flags: Mapping[str, str | None], loaded: bool = True) -> ServingWorkload:
+    """The workload to serve that an argument and flags describe; every failure is one line.
+
+    Not `loaded`: a rate or users may be left out, where the largest load is what is asked for.
+    """
     from chipwise.workload import load_serving
 
     _one_of(("rate", "users"), flags)
@@ -86,8 +90,13 @@ def read_serving(text: str, flags: Mapping[str, str | None]) -> ServingWorkload:
     if model is not None:
         overrides["model"] = model
     if source is None:
-        _complete_serving(model, flags)
-    return load_serving(source, overrides)
+        _complete_serving(model, flags, loaded)
+    own = source is not None or any(flags.get(flag) for flag in ("rate", "users", "trace"))
+    if own:
+        return load_serving(source, overrides)
+    workload = load_serving(source, {**overrides, "serve.arrival.rate": "1"})
+    serve = workload.serve
+    return replace(workload, serve=replace(serve, arrival=replace(serve.arrival, rate=0.0)))  # none of its own
 
 
 def read_any(text: str, flags: Mapping[str, str | None]) -> Workload | ServingWorkload:
@@ -153,7 +162,7 @@ def _check_units(overrides: Mapping[str, Any]) -> None:
                 raise UnitMissing(flag, text, ("s", "ms"))
 
 
-def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:
+def _complete_serving(model: Any, flags: Mapping[str, str | None], loaded: bool) -> None:
     """Without a workload file flags say what is served: all that are missing, in one line."""
     known = _described(model)
     if flags.get("trace"):
@@ -163,7 +172,7 @@ def _complete_serving(model: Any, flags: Mapping[str, str | None]) -> None:
         missing.append(("output_len",))
     if known.denoises and not flags.get("denoise_steps"):
         missing.append(("denoise_steps",))
-    if not flags.get("rate") and not flags.get("users"):
+    if loaded and not flags.get("rate") and not flags.get("users"):
         missing.append(("rate", "users"))
     if missing:
         raise MissingInput(missing)

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from chipwise.units import parse_rate, parse_share
 from chipwise.workload.fields import (
     COUNT_JSON,
+    COUNT_TEXT,
     DURATION_JSON,
     Count,
     FilePath,
@@ -63,8 +64,8 @@ def _rising(found: list[tuple[float, str, float]]) -> None:
 def _tokens(value: Any) -> float:
     try:
         tokens = tokens_of(value)
-    except ValueError:
-        raise ValueError(_LENGTHS) from None
+    except ValueError as error:
+        raise ValueError(_LENGTHS if str(error) == COUNT_TEXT else str(error)) from None
     if tokens > MOST_TOKENS:
         raise ValueError(f"at most {MOST_TOKENS:,} tokens")
     return float(tokens)

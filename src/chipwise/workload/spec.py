@@ -8,9 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
-from chipwise.workload.fields import Count, Dim, DimOrZero, Flag, Label, StackName, Strict, Tokens, precision_of
+from chipwise.workload.fields import (
+    COUNT_JSON,
+    Count,
+    Dim,
+    DimOrZero,
+    Flag,
+    Label,
+    StackName,
+    Strict,
+    Tokens,
+    count_of,
+    precision_of,
+)
 from chipwise.workload.serve_spec import ServeSpec
 
 
@@ -146,10 +158,18 @@ class HfModel(Strict):
     hf: Label = Field(description="Path of the config.json, relative to this file.")
 
 
+Rank = Annotated[
+    int,
+    BeforeValidator(count_of),
+    Field(ge=1, le=65536),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 1, "maximum": 65536}, COUNT_JSON[1]]}),
+]
+
+
 class LoraSpec(Strict):
     """Low-rank adapters: the base weights are frozen."""
 
-    rank: Annotated[int, Field(strict=True, ge=1, le=65536)] = Field(description="Rank of the adapters.")
+    rank: Rank = Field(description="Rank of the adapters.")
     targets: Literal["attention", "all"] = Field(
         "attention", description="Which linear layers get adapters: those of attention, or all."
     )

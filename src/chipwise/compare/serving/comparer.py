@@ -20,6 +20,7 @@ from chipwise.compare.serving.replicas import Known, OutOfReach, ReplicaLoad, co
 from chipwise.compare.serving.row import Demand, ServingRow, demand_of
 from chipwise.compare.terms import LARGEST_CHIPS, Candidate, Terms, at_least
 from chipwise.errors import InputError, Refusal
+from chipwise.io.brief import brief
 from chipwise.knowledge import Knowledge
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import PriceBook, Quote
@@ -47,6 +48,7 @@ NEAR = 1.25  # splits are sized again by longer runs where short ones put them w
 Sized = tuple[ReplicaLoad, Fleet]  # one replica with its largest load, and the chips for as many as it takes
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class ServingComparer:
     """What every row of a comparison of services shares."""
@@ -157,21 +159,25 @@ class ServingComparer:
         if named is None:
             return [(one, self._rented(one, self.load(one))) for one in able]
         fleets = [
-            (one, fleet) for one in able if (fleet := held(named, one.split.chips, False, *self._priced_on)).replicas
+            (one, fleet) for one in able if (fleet := held(named, one.split.chips, False, *self.priced_on)).replicas
         ]
         if not fleets:
             least = min(one.split.chips for one in able)
             raise Refusal(f"{named} is too small for a replica within the SLO", f"it takes at least {least} chips")
         return fleets
 
+    def fleets(self, candidate: Candidate) -> list[Fleet]:
+        """The chips of every split; a `Refusal` where none sustains the demand."""
+        return [fleet for _, fleet in self.sized(candidate)]
+
     def _rented(self, one: ReplicaLoad, load: float, spot: bool = False) -> Fleet:
         """The chips for as many replicas of a load as the demand takes: linear in the demand."""
         count = self.demand.replicas(load)
         job = self.demand.kind == "job"
-        return rent(one.service.target.chip, one.split.chips, count, spot, *self._priced_on, by_replica=job)
+        return rent(one.service.target.chip, one.split.chips, count, spot, *self.priced_on, by_replica=job)
 
     @property
-    def _priced_on(self) -> tuple[date, PriceBook]:
+    def priced_on(self) -> tuple[date, PriceBook]:
         """The day of asking, and the prices."""
         return self.knowledge.today, self.knowledge.prices
 
@@ -189,7 +195,7 @@ class ServingComparer:
         except Refusal as refusal:
             return Refused(candidate.chip, named, "stack", refusal.reason, refusal.unlock)
         try:
-            row = self._best(candidate, self.sized(candidate))
+            row = self.best(candidate)
         except Refusal as refusal:
             kind = "slo" if refusal.kind == "refused" else refusal.kind
             if isinstance(refusal, OutOfReach):
@@ -197,9 +203,9 @@ class ServingComparer:
             return Refused(candidate.chip, named, kind, refusal.reason, refusal.unlock)
         return self._within_budget(row)
 
-    def _best(self, candidate: Candidate, sized: Sequence[Sized]) -> ServingRow:
+    def best(self, candidate: Candidate) -> ServingRow:
         """Of all splits the cheapest (the fewest chips without a price), or the best by another objective."""
-        named = self.named(candidate)
+        named, sized = self.named(candidate), self.sized(candidate)
         able = self._enough(named, sized) if named is not None else self._near(sized)
         if not able:
             raise OutOfReach.on(self.target(candidate.chip), [one for one, _ in sized])
@@ -320,7 +326,7 @@ class ServingComparer:
         def costs(spot: bool) -> Quote | None:
             now = fleet
             if fixed:
-                now = held(fleet.accelerators, one.split.chips, spot, *self._priced_on)
+                now = held(fleet.accelerators, one.split.chips, spot, *self.priced_on)
             elif spot:
                 now = self._rented(one, load.value, spot)
             usd_per_hour = now.usd_per_hour

@@ -89,7 +89,7 @@ def _cheapest(comparer: ServingComparer, candidates: Sequence[Candidate], rows: 
         if points is None or by is None or points == inf:
             continue
         try:
-            fleets = [fleet for _, fleet in comparer.sized(_candidate(candidates, row))]
+            fleets = comparer.fleets(_candidate(candidates, row))
         except Refusal:
             continue
         priced = [

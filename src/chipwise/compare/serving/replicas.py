@@ -10,6 +10,7 @@ from math import exp, inf
 import numpy as np
 
 from chipwise.errors import DoesNotFit, NoLayout, PrecisionMissing, Refusal
+from chipwise.io.brief import brief
 from chipwise.layout.splits import domain
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.site import slice_for
@@ -44,6 +45,7 @@ class OutOfReach(Refusal):
         return cls(said.reason, said.unlock, min(times, default=inf))
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicaLoad:
     """One replica of a split, and the largest load that it sustains in short runs."""

@@ -64,14 +64,14 @@ class ServingRow:
     demand: Demand
     load: Estimate  # the largest that all replicas sustain, in the demand's unit
     limit: str  # what ends it
-    served: Served  # one replica at its share of the demand; of an offline job at its own pace
+    served: Served  # one replica (all, where some prefill apart) at its share of the demand; of a job at its pace
     unloaded: Estimate  # time per token (or of the whole answer) of a request that meets no other, s
     ondemand: Quote | None  # an hour
     spot: Quote | None
     queueing_margin: float | None = None  # that random arrivals cost; None: they are not random
 
     def __repr__(self) -> str:
-        return f"<ServingRow {self.accelerators} as {self.fleet.replicas} x {self.split}: {self.load.value:.3g}>"
+        return f"<ServingRow {self.accelerators} as {self.replicas_in_short} x {self.split}: {self.load.value:.3g}>"
 
     @property
     def accelerators(self) -> Accelerators:
@@ -95,14 +95,34 @@ class ServingRow:
         return in_short(replica.chip, replica.model, replica.precision)
 
     @property
+    def prefill_replicas(self) -> int:
+        """Replicas for prompts alone; 0: all do both."""
+        return self.served.service.prefill_replicas
+
+    @property
+    def replicas(self) -> int:
+        """Those that answer: all, or where some do prompts alone the others."""
+        return self.fleet.replicas - self.prefill_replicas
+
+    @property
+    def replicas_in_short(self) -> str:
+        """How many: 8, or 2+6 where two do prompts alone."""
+        return f"{self.prefill_replicas}+{self.replicas:,}" if self.prefill_replicas else f"{self.replicas:,}"
+
+    @property
     def request_rate(self) -> Estimate:
         """Requests answered a second."""
-        return self.served.request_rate.scaled(self.fleet.replicas)
+        return self.served.request_rate.scaled(self._runs)
+
+    @property
+    def _runs(self) -> int:
+        """How many of what was simulated there are: one replica, or all that prefill and decode together."""
+        return 1 if self.prefill_replicas else self.fleet.replicas
 
     @property
     def unit_rate(self) -> Estimate:
         """Output tokens a second; requests of a model that answers in one pass."""
-        return self.served.token_rate.scaled(self.fleet.replicas) if self.writes else self.request_rate
+        return self.served.token_rate.scaled(self._runs) if self.writes else self.request_rate
 
     @property
     def writes(self) -> bool:

@@ -25,6 +25,7 @@ from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
 from chipwise.compare.serving.row import ServingRow
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
+from chipwise.present.numbers import plural
 from chipwise.prices import fabric_in_words, prices_in_words, sold
 from chipwise.serving.capacity import COUNT, LONG
 from chipwise.units import format_money, format_seconds
@@ -57,6 +58,9 @@ def in_words(
 
 
 def _replicas(row: ServingRow) -> str:
+    if row.prefill_replicas:
+        both = f"{plural(row.prefill_replicas, 'replica')} for prefill and {row.replicas:,} for decode"
+        return f"{both}, each of {row.split}"
     many = f"{row.fleet.replicas:,} replicas" if row.fleet.replicas > 1 else "one replica"
     return f"{many} of {row.split}"
 
@@ -230,7 +234,7 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
     first = rows[0].served.simulation.requests
     tried = f"{COUNT} requests for each load of a replica, {LONG:,} for those that size a fleet"
     said = [
-        "counts: as named" if fixed else _sizing(comparer, rows),
+        f"counts: as named{_together(rows)}" if fixed else _sizing(comparer, rows),
         f"software: {', '.join(stacks)}" + ("" if s.stack else " (assumed: none was named)"),
         f"precision {s.precision}"
         + _published(comparer)
@@ -272,16 +276,27 @@ def _sizing(comparer: ServingComparer, rows: Sequence[ServingRow]) -> str:
         return f"counts (where not named): the fewest chips of each kind that {within}"
     counts = "counts (where not named): the demand over what one replica sustains, filling whole instances"
     if comparer.demand.kind == "users":
-        return counts + "; headroom is what they sustain beyond it, with its interval"
+        return counts + "; headroom is what they sustain beyond it, with its interval" + _together(rows)
     if comparer.demand.most_use < 1:
         share = f"{comparer.demand.most_use:.0%}".replace("%", " %")
         counts += f", of which at most {share} is used (no SLO bounds the queue)"
     pick = pick_of(rows, comparer.terms.objective) or rows[0]
-    return (
-        f"{counts}; each replica gets its share of the requests at random, which costs {pick.queueing_margin or 0:.0%} "
-        f"of {pick.accelerators} against requests at equal distances (the queueing margin); headroom is what the fleet "
-        "sustains beyond the demand, with its interval"
-    ).replace("% of", " % of")
+    if pick.queueing_margin is not None:
+        counts += (
+            "; each replica gets its share of the requests at random, which costs "
+            f"{pick.queueing_margin:.0%} of {pick.accelerators} against requests at equal distances (the queueing "
+            "margin)"
+        ).replace("% of", " % of")
+    return f"{counts}; headroom is what the fleet sustains beyond the demand, with its interval{_together(rows)}"
+
+
+def _together(rows: Sequence[ServingRow]) -> str:
+    """How replicas are sized some of which do prompts alone."""
+    names = ", ".join(str(row.accelerators) for row in rows if row.prefill_replicas)
+    apart = (
+        "; replicas for prefill and for decode are simulated together, on chips of one kind, behind a router that knows"
+    )
+    return f"{apart} their queues: {names}" if names else ""
 
 
 def nowhere(comparer: ServingComparer, refused: Sequence[Refused]) -> Refusal:

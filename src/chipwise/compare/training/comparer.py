@@ -12,7 +12,8 @@ from chipwise.compare.terms import DEFAULT_CHIPS, Candidate, Terms, at_least, la
 from chipwise.compare.training.counts import Bounds, Counts, broken
 from chipwise.compare.training.counts import tried as try_counts
 from chipwise.compare.training.row import TrainingRow
-from chipwise.errors import DoesNotFit, Refusal
+from chipwise.errors import DoesNotFit, NoLayout, Refusal
+from chipwise.io.brief import brief
 from chipwise.knowledge import Knowledge
 from chipwise.layout import HEADROOM, Enumeration, SearchResult, TimedLayout, enumerate_layouts, search, search_in
 from chipwise.layout.headroom import allocatable, required
@@ -25,6 +26,7 @@ from chipwise.workload.model import Workload
 Change = Callable[[Prediction], Prediction]
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class TrainingComparer:
     """What every row of a comparison shares."""
@@ -194,7 +196,15 @@ class TrainingComparer:
                 refusal = full
         assert isinstance(refusal, Refusal)
         holds = refusal.holds if isinstance(refusal, DoesNotFit) else ""
-        return Refused(acc.chip, acc, refusal.kind, refusal.reason, refusal.unlock, holds)
+        unlock = refusal.unlock
+        if acc.assumed and isinstance(refusal, NoLayout) and (fewer := self._fewer(acc)):
+            unlock = f"no count was named: `--chips {fewer.count}` would do; {unlock}"
+        return Refused(acc.chip, acc, refusal.kind, refusal.reason, unlock, holds)
+
+    def _fewer(self, acc: Accelerators) -> Accelerators | None:
+        """The most chips below those assumed that can do the work, by halving."""
+        below = [fewer for fewer in ladder(acc.chip) if fewer.count < acc.count]
+        return next((fewer for fewer in reversed(below) if isinstance(self.at(fewer), TrainingRow)), None)
 
     def _bounds(self, chip: Chip, acc: Accelerators) -> Bounds:
         """What no run on a chip can beat; a `Refusal` where the chip can't do the work at all."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import InputError
+from chipwise.io.brief import brief
 
 RECOMPUTE = ("none", "selective", "full", "offload")
 AXES = ("dp", "fsdp", "tp", "pp", "cp", "ep", "vpp", "mbs", "zero", "shard")
@@ -137,6 +138,7 @@ def _largest_divisor(n: int, limit: int) -> int:
     return max(d for d in range(1, min(n, limit) + 1) if n % d == 0)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Layouts:
     """Many layouts as arrays. `key` points into the distinct (micro-batch, tp, cp, ep) of `key_*`.

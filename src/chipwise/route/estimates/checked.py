@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Accelerators
 from chipwise.catalog.calibration import Calibration
-from chipwise.compiled.check.check import Question, Row, row_of
-from chipwise.compiled.check.resolve import program_spec
 from chipwise.compiled.compiler import compile_job, kept_job
 from chipwise.compiled.job import Compiled, Job, Option, Refused, Spec
-from chipwise.compiled.prediction import compiled_prediction
 from chipwise.compiled.reference import training_job
 from chipwise.compiled.targets import target_of
 from chipwise.errors import DoesNotFit, InputError, MissingCompiler, Refusal
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import Prediction
 from chipwise.route.job import Variant
+
+if TYPE_CHECKING:
+    from chipwise.compiled.check.check import Row
 
 Progress = Callable[[str, str, float], None]
 
@@ -51,7 +52,7 @@ def check_program(
     if checked is None:
         return Checked(note=f"{shown(variant.program)} was not checked for {acc}")
     job, outcome = checked
-    row = _accepted(Question(acc, job), job, outcome, calibration, shown(variant.program))
+    row = _accepted(acc, (job,), outcome, calibration, shown(variant.program))
     if row is None:
         return Checked(note=f"not checked: {outcome.reason}" if isinstance(outcome, Refused) else "")
     if acc.chip.family == "tpu" and row.step is not None:
@@ -71,10 +72,12 @@ def check_reference(
     checked = _outcome([job], acc, compiles, progress)
     if checked is None:
         return Checked()
-    row = _accepted(Question(acc, job, str(p.layout), p.workload), job, checked[1], calibration, p.workload.name)
+    row = _accepted(acc, (job, str(p.layout), p.workload), checked[1], calibration, p.workload.name)
     if row is None:
         return Checked(note=f"not checked: {checked[1].reason}" if isinstance(checked[1], Refused) else "")
     if acc.chip.family == "tpu":
+        from chipwise.compiled.prediction import compiled_prediction
+
         return Checked(compiled_prediction(p, checked[1], calibration).step, "compiled")
     return Checked(note="compiles and fits")
 
@@ -97,10 +100,13 @@ def _outcome(
 
 
 def _accepted(
-    question: Question, job: Job, outcome: Compiled | Refused, calibration: Calibration, name: str
+    acc: Accelerators, asked: tuple[Any, ...], outcome: Compiled | Refused, calibration: Calibration, name: str
 ) -> Row | None:
-    """What the outcome says of the chips; None where it says nothing of them, a `Refusal` where they can't run it."""
-    acc = question.accelerators
+    """What the outcome says of the chips; None where it says nothing of them, a `Refusal` where they can't run it.
+
+    `asked`: the job, and its layout and workload where it has them. Schedules are read here alone, and what reads them
+    is loaded here: most jobs are submitted without one.
+    """
     if isinstance(outcome, Refused):
         if outcome.stage in ("import", "program"):
             raise InputError("program", name, f"a program that can be imported ({outcome.reason})")
@@ -108,7 +114,9 @@ def _accepted(
             return None  # that says something of this machine, not of the chips
         kind = DoesNotFit if outcome.stage == "memory" else Refusal
         raise kind(f"the compiler refuses {name} on {acc}: {outcome.reason}", outcome.change)
-    row = row_of(question, job, outcome, calibration)
+    from chipwise.compiled.check.check import Question, row_of
+
+    row = row_of(Question(acc, *asked), asked[0], outcome, calibration)
     if not row.fits:
         raise DoesNotFit(f"{name} compiles for {acc} but does not fit its memory")
     return row
@@ -125,6 +133,8 @@ def shown(program: str) -> str:
 
 def _specs(program: str) -> list[Spec]:
     """The ways in which `chipwise check` may have been told of a program: beside its file, or from this folder."""
+    from chipwise.compiled.check.resolve import program_spec
+
     module, _, function = program.rpartition(":")
     here = Path.cwd()
     sources: list[tuple[str, Path]] = [(program, here)]
