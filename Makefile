@@ -34,7 +34,7 @@ test-fast: $(VENV)/installed-dev ## Run the tests of the edit loop: no compilers
 warm: $(VENV)/installed-dev # compiled by Numba once, before many processes want it
 	@$(BIN)/python scripts/warm.py
 
-packages: ## Install what the tests of reports and of routing need where it is missing: a browser, Slurm, PostgreSQL
+packages: ## Install what tests need where it is missing: a browser, Slurm, PostgreSQL, Prometheus
 	@sh scripts/packages.sh
 
 test-slow: $(VENV)/installed-dev packages ## Run the tests that take minutes each, every sweep and property in full; SHARD=1/3 runs a third

@@ -21,6 +21,7 @@ from chipwise.version import __version__ as __version__
 if TYPE_CHECKING:
     from chipwise.api import (
         accepted_telemetry,
+        alert_rules,
         bench,
         capacity,
         check,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         compare,
         compare_edge,
         cost,
+        dashboards,
         devices,
         diagnose,
         diff,
@@ -85,6 +87,7 @@ __all__ = [
     "Refusal",
     "UnknownName",
     "accepted_telemetry",
+    "alert_rules",
     "bench",
     "capacity",
     "check",
@@ -92,6 +95,7 @@ __all__ = [
     "compare",
     "compare_edge",
     "cost",
+    "dashboards",
     "devices",
     "diagnose",
     "diff",

@@ -15,6 +15,8 @@ from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.measure import check, numerics, validate
 from chipwise.verbs.observe import (
     accepted_telemetry,
+    alert_rules,
+    dashboards,
     devices,
     diagnose,
     fleet_goodput,
@@ -30,6 +32,7 @@ from chipwise.verbs.serve import capacity, serve
 
 __all__ = [
     "accepted_telemetry",
+    "alert_rules",
     "bench",
     "capacity",
     "check",
@@ -37,6 +40,7 @@ __all__ = [
     "compare",
     "compare_edge",
     "cost",
+    "dashboards",
     "devices",
     "diagnose",
     "diff",

@@ -43,6 +43,8 @@ VERBS = (
     "observe_job",
     "observe_jobs",
     "fleet_goodput",
+    "alert_rules",
+    "dashboards",
     "update_prices",
 )
 TYPES = ("Knowledge", "Estimate")

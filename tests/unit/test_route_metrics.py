@@ -10,6 +10,7 @@ from route_cases import job, option
 
 from chipwise.errors import InputError
 from chipwise.route.ledger.records import JobRow
+from chipwise.route.pool import Pool
 from chipwise.route.router.capacity import PoolChips
 from chipwise.route.router.endpoint import Endpoint, parse_address, read_token
 from chipwise.route.router.loop import TickReport
@@ -27,7 +28,7 @@ TOTALS = {
 
 
 def told(ticks=1):
-    metrics = Metrics()
+    metrics = Metrics([Pool("near", "local", "cpu", "cpu", 2, usd_per_chip_hour=1.5)], 30.0)
     report = TickReport(
         1_000.0,
         0.03,
@@ -51,6 +52,8 @@ def samples(text):
 
 def test_prometheus_reads_every_metric():
     found = samples(told(ticks=3).text())
+    assert found["chipwise_lease_seconds",] == 30 and found["chipwise_pool_usd_per_chip_hour", ("pool", "near")] == 1.5
+    assert found["chipwise_jobs", ("state", "failed")] == 0 == found["chipwise_attempts_total", ("end", "failed")]
     assert found["chipwise_jobs", ("state", "pending")] == 1 and found["chipwise_attempts_total", ("end", "lost")] == 2
     assert found["chipwise_attempts_under_way", ("state", "running")] == 1
     assert found["chipwise_decisions_total", ("kind", "start")] == 6

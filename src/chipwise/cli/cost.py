@@ -12,6 +12,7 @@ from chipwise.cli.options import (
     NO_PRICE_FLAGS,
     BillFormat,
     BudgetOpt,
+    EnergyPriceOpt,
     EvidenceOpt,
     Flags,
     FrameworkOpt,
@@ -68,9 +69,7 @@ def cost(
     utilization: UtilizationOpt = None,
     years: Annotated[float, option("--years", "N", "Years that servers are owned.")] = defaults.YEARS,
     site: SiteOpt = None,
-    energy_price: Annotated[
-        str | None, option("--energy-price", "PRICE", "A kWh there: 0.12 (US dollars) or 0.14EUR.")
-    ] = None,
+    energy_price: EnergyPriceOpt = None,
     pue: Annotated[
         float | None, option("--pue", "RATIO", "Power of the building over that of the servers there.")
     ] = None,

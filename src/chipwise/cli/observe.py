@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chipwise.cli.completion import complete_chips, one_of
-from chipwise.cli.declare import argument, group, option
+from chipwise.cli.completion import complete_chips, complete_yaml, one_of
+from chipwise.cli.declare import argument, group, option, output_format
 from chipwise.cli.options import (
     NO_FLAGS,
     NO_PRICE_FLAGS,
+    EnergyPriceOpt,
     Flags,
     OutFile,
     PriceFlags,
+    SiteOpt,
     TableJson,
     TableJsonCsv,
     with_price_flags,
     with_workload_flags,
 )
-from chipwise.cli.router import LedgerOpt
+from chipwise.cli.router import LedgerOpt, MetricsOpt, TokenFileOpt
 from chipwise.route.names import JOB_STATES
 
 if TYPE_CHECKING:
     from chipwise.compare.training.predict import PricedPrediction
     from chipwise.knowledge import Knowledge
+    from chipwise.observe.jobs.view import JobObservations
 
 EXAMPLES = """\b
 Examples:
@@ -77,7 +81,21 @@ JOBS_EXAMPLES = """\b
 Examples:
   chipwise observe jobs
   chipwise observe jobs --state all -o csv
+  chipwise observe jobs --metrics 127.0.0.1:9465
 """
+RULES_EXAMPLES = """\b
+Examples:
+  chipwise observe rules --out chipwise.rules.yml
+  chipwise observe rules --about serving --slo examples/llama-3.1-70b-serve.yaml
+  chipwise observe rules -o table
+"""
+DASHBOARDS_EXAMPLES = """\b
+Examples:
+  chipwise observe dashboards
+  chipwise observe dashboards --to dashboards --site germany
+"""
+RULE_FORMATS = ("yaml", "table", "json", "csv")
+TOPICS = ("devices", "serving", "router", "jobs")
 ALL = "all"
 BY = ("job", "pool", "team", "owner", "month")
 FORMATS = (
@@ -241,14 +259,48 @@ def jobs(
     ] = "running",
     owner: Annotated[str | None, option("--owner", "NAME", "Only of this owner.")] = None,
     limit: Annotated[int, option("--limit", "N", "The newest so many.", min=1)] = 100,
+    metrics: MetricsOpt = None,
+    token_file: TokenFileOpt = None,
+    interval: Annotated[
+        str | None, option("--interval", "TIME", "Between two looks, with --metrics. Default: 30s.")
+    ] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """Jobs as they really run: step, actual over predicted, goodput, health, time and cost that are left."""
+    """Jobs as they really run: step, actual over predicted, goodput, health, time and cost that are left.
+
+    With --metrics the same for Prometheus: it looks again and again, until it is stopped.
+    """
     from chipwise import api
     from chipwise.present.output import show
 
-    show(api.observe_jobs(ledger, state=None if state == ALL else state, owner=owner, limit=limit), output, out)
+    named = None if state == ALL else state
+    if metrics is None:
+        _refuse(
+            {"--token-file": str(token_file) if token_file else None, "--interval": interval}, "--metrics beside it"
+        )
+        show(api.observe_jobs(ledger, state=named, owner=owner, limit=limit), output, out)
+        return
+    _refuse({"--out": str(out) if out else None, "-o": None if output == "table" else output}, "no --metrics beside it")
+    _serve(lambda: api.observe_jobs(ledger, state=named, owner=owner, limit=limit), metrics, token_file, interval)
+
+
+def _serve(look: Callable[[], JobObservations], address: str, token_file: Path | None, interval: str | None) -> None:
+    """A page of metrics of what is looked at, until stopped."""
+    from chipwise.observe.jobs.metrics import serve
+    from chipwise.route.router.endpoint import Endpoint, read_token
+    from chipwise.verbs.arguments import seconds_of
+
+    every, token = seconds_of(interval or "30s", "interval"), read_token(token_file)
+
+    def opened(endpoint: Endpoint) -> None:
+        with_token = ", with the bearer token" if token else ""
+        typer.echo(f"observe jobs: port {endpoint.port}, /metrics{with_token}", err=True)
+
+    def tell(words: str) -> None:
+        typer.echo(f"observe jobs: {words}", err=True)
+
+    serve(lambda: look().observations, address, token, every, opened, tell)
 
 
 @app.command("scrape", epilog=SCRAPE_EXAMPLES)
@@ -266,8 +318,8 @@ def scrape(
 ) -> None:
     """Ask exporters that run already, and keep what they say as one set of series, whichever exporter it is.
 
-    dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, vLLM. What they leave out is absent and
-    not zero. An endpoint that is down is told on stderr and does not stop the others.
+    dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang. What they leave out
+    is absent and not zero. An endpoint that is down is told on stderr and does not stop the others.
     """
     from chipwise import api
     from chipwise.present.output import show
@@ -290,6 +342,49 @@ def devices(
     from chipwise.present.output import show
 
     show(api.devices(store, since=since), output, out)
+
+
+@app.command("rules", epilog=RULES_EXAMPLES)
+def rules(
+    about: Annotated[
+        str | None,
+        option("--about", "WHAT", f"Alerts about {', '.join(TOPICS)}, comma separated. Default: all.", one_of(*TOPICS)),
+    ] = None,
+    slo: Annotated[
+        str | None, option("--slo", "FILE", "Watch the SLO of this workload of serving.", complete_yaml)
+    ] = None,
+    output: Annotated[str, output_format("yaml (for Prometheus), table, json or csv.", *RULE_FORMATS)] = "yaml",
+    out: OutFile = None,
+) -> None:
+    """Write rules for Prometheus: what exporters call by many names as one set of series, and alerts on them.
+
+    Of dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang, a router's
+    --metrics and `observe jobs --metrics`. A rule whose exporter you do not run stays empty.
+    """
+    from chipwise import api
+    from chipwise.present.output import show, write
+
+    topics = [] if about is None else [name.strip() for name in about.split(",")]
+    answer = api.alert_rules(about=topics, slo=slo)
+    if output == "yaml":
+        write(answer.text, out)
+    else:
+        show(answer, output, out)
+
+
+@app.command("dashboards", epilog=DASHBOARDS_EXAMPLES)
+def dashboards(
+    to: Annotated[Path | None, option("--to", "DIR", "A folder for their files. Default: list the panels.")] = None,
+    site: SiteOpt = None,
+    energy_price: EnergyPriceOpt = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Make dashboards for Grafana over what `observe rules` records: fleet, pools, jobs, serving and cost."""
+    from chipwise import api
+    from chipwise.present.output import show
+
+    show(api.dashboards(to, site=site, energy_price=energy_price), output, out)
 
 
 def _refuse(given: Mapping[str, str | None], expected: str) -> None:

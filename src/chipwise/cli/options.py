@@ -132,6 +132,7 @@ UtilizationOpt = Annotated[
 SiteOpt = Annotated[
     str | None, option("--site", "NAME", "Where servers would stand: its electricity, PUE and grid.", complete_sites)
 ]
+EnergyPriceOpt = Annotated[str | None, option("--energy-price", "PRICE", "A kWh there: 0.12 (US dollars) or 0.14EUR.")]
 FrameworkOpt = Annotated[
     str | None,
     option(

@@ -61,6 +61,13 @@ POOLS = option(
     envvar="CHIPWISE_POOLS",
     show_envvar=False,
 )
+MetricsOpt = Annotated[
+    str | None,
+    option("--metrics", "HOST:PORT", "Serve /metrics there, for Prometheus. Off loopback a token is needed."),
+]
+TokenFileOpt = Annotated[
+    Path | None, option("--token-file", "FILE", "The bearer token of /metrics (or CHIPWISE_METRICS_TOKEN).")
+]
 PoolsFile = Annotated[Path, POOLS]
 PoolsOpt = Annotated[Path | None, POOLS]
 
@@ -77,13 +84,8 @@ def run(
     weights: Annotated[
         list[str] | None, option("--weight", "NAME=VALUE", "A weight of the policy: cost=2, delay=20. Repeatable.")
     ] = None,
-    metrics: Annotated[
-        str | None,
-        option("--metrics", "HOST:PORT", "Serve /metrics there, for Prometheus. Off loopback a token is needed."),
-    ] = None,
-    token_file: Annotated[
-        Path | None, option("--token-file", "FILE", "The bearer token of /metrics (or CHIPWISE_METRICS_TOKEN).")
-    ] = None,
+    metrics: MetricsOpt = None,
+    token_file: TokenFileOpt = None,
     keep: Annotated[
         str, option("--keep", "TIME", "How long folders of attempts stay once their jobs are over; or forever.")
     ] = "30d",
@@ -131,7 +133,7 @@ def _run(
     if metrics is not None:
         from chipwise.route.router.metrics import Metrics
 
-        gauges = Metrics()
+        gauges = Metrics(pools.pools, options.lease_s)
         endpoint = Endpoint(metrics, token, gauges.text)
     try:
         with router_of(book, pools, options) as router, _leaving_when_asked(router):

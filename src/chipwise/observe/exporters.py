@@ -13,10 +13,17 @@ from math import isfinite
 from chipwise.observe.data_files import rows
 from chipwise.observe.formats.documents import ExpositionReader, labels_of
 
-HOSTS = ("Hostname", "hostname", "node", "host", "instance")  # labels that name a machine
-DEVICES = ("UUID", "uuid", "gpu_uuid", "accelerator_id", "gpu_id", "gpu", "engine")  # those that name a device of it
 INSTANCE = "GPU_I_ID"  # of a MIG instance
 KEPT = ("gpu", "modelName", "card_model", "model", "model_name", "pod", "namespace", "container", "job_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """An exporter, by the labels that name a machine and a device of it, best first."""
+
+    name: str
+    hosts: tuple[str, ...]
+    devices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,15 @@ class Sample:
     device: str
     labels: tuple[tuple[str, str], ...]  # what else is known of the device, or of what runs there
     value: float
+
+
+@cache
+def exporters() -> Mapping[str, Exporter]:
+    """Exporters by name."""
+    return {
+        row["exporter"]: Exporter(row["exporter"], tuple(row["host"].split()), tuple(row["device"].split()))
+        for row in rows("exporters.csv")
+    }
 
 
 @cache
@@ -66,8 +82,9 @@ def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
             value = amount * mapped.scale
             if isfinite(value):
                 kept = tuple((label, labels[label]) for label in KEPT if labels.get(label))
-                device = "/".join(filter(None, (_first(labels, DEVICES), labels.get(INSTANCE))))
-                out.append(Sample(mapped.series, _first(labels, HOSTS) or host, device, kept, value))
+                exporter = exporters()[mapped.exporter]
+                device = "/".join(filter(None, (_first(labels, exporter.devices), labels.get(INSTANCE))))
+                out.append(Sample(mapped.series, _first(labels, exporter.hosts) or host, device, kept, value))
     return out
 
 

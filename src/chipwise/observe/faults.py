@@ -111,6 +111,7 @@ _WORDS: tuple[tuple[FaultClass, tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
 )
+EFFECTS = frozenset({45, 163})  # Xids that follow another one: it is the one to look at
 _ALONE = (FaultClass.HANG, FaultClass.PROGRAM)  # effects, where a cause stands beside them
 _EXCEPTION = re.compile(
     r"^(?:\[[^\]]*\]:?\s*)*([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Killed|Timeout))\b(?::\s*(.*))?$"

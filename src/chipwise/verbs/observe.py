@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from chipwise.observe.health.view import HealthReport
     from chipwise.observe.jobs.view import JobObservation, JobObservations
     from chipwise.observe.learn.view import AcceptedTelemetry, TelemetryLesson
+    from chipwise.observe.monitoring.view import Dashboards, Rules
     from chipwise.observe.scrape.view import Devices, Scraped
     from chipwise.observe.view import LogReading
+    from chipwise.verbs.arguments import WorkloadLike
 
 
 def read_log(source: str | Path, *, format: str | None = None, against: PricedPrediction | None = None) -> LogReading:
@@ -280,6 +282,63 @@ def devices(store: str = "", *, since: str | float = "5min") -> Devices:
     oldest = int(time.time() - seconds_of(since, "since"))
     with open_store(store, create=False) as kept:
         return Devices(store=kept.where, newest=kept.newest(oldest))
+
+
+def alert_rules(*, about: Sequence[str] = (), slo: WorkloadLike | None = None) -> Rules:
+    """Write rules for Prometheus: one set of series from whichever exporters there are, and alerts on them.
+
+    `about` are ``"devices"``, ``"serving"``, ``"router"``, ``"jobs"``; all of them by default. `slo` is a workload of
+    serving, or its file: its SLO is watched. `text` of the answer is the file.
+
+    >>> rules = alert_rules(about=["router"])
+    >>> [group["name"] for group in rules.groups], len(rules.alerts) > 3
+    (['chipwise router'], True)
+    """
+    from chipwise.errors import InputError, UnknownName
+    from chipwise.observe.monitoring.alerts import alerts
+    from chipwise.observe.monitoring.records import Topic
+    from chipwise.observe.monitoring.rule_file import groups
+    from chipwise.observe.monitoring.view import Rules
+    from chipwise.verbs.arguments import any_workload
+    from chipwise.workload.serve import ServingWorkload
+
+    unknown = next((name for name in about if name not in list(Topic)), None)
+    if unknown is not None:
+        raise UnknownName("about", unknown, list(Topic))
+    is_file = not isinstance(slo, str | Path) or Path(slo).is_file()
+    workload = any_workload(slo) if slo is not None and is_file else None
+    bounds = workload.serve.slo if isinstance(workload, ServingWorkload) else ()
+    if slo is not None and not bounds:
+        raise InputError("slo", str(slo), "a workload file of serving that has an SLO (slo: ttft, tpot, itl, e2e)")
+    topics = [topic for topic in Topic if topic in about or not about]
+    if bounds and Topic.SERVING not in topics:
+        raise InputError("about", ", ".join(about), "serving too: an SLO is watched there")
+    return Rules(groups=groups(topics, bounds), alerts=alerts(topics, bounds))
+
+
+def dashboards(
+    to: str | Path | None = None, *, site: str | None = None, energy_price: float | str | None = None
+) -> Dashboards:
+    """Make dashboards for Grafana, over what `alert_rules` records: fleet, pools, jobs, serving and cost.
+
+    `to` is a folder for their files. Electricity is reckoned at the price and PUE of a `site`, or at an `energy_price`.
+
+    >>> sorted(dashboards().documents)
+    ['cost', 'fleet', 'job', 'pool', 'serving']
+    """
+    from dataclasses import replace
+
+    from chipwise.catalog.economics import own_site
+    from chipwise.errors import InputError
+    from chipwise.observe.monitoring.dashboards import Electricity
+    from chipwise.observe.monitoring.dashboards import dashboards as documents
+    from chipwise.observe.monitoring.view import Dashboards
+
+    place = own_site(site, energy_price)
+    if place.usd_kwh is None:
+        raise InputError("site", place.id, "a place whose price of electricity is known, or an energy price beside it")
+    answer = Dashboards(documents=documents(Electricity(usd_per_kwh=place.usd_kwh.value, pue=place.pue.value)))
+    return answer if to is None else replace(answer, files=answer.write(Path(to)))
 
 
 def _usd_per_chip_hour(chips: Accelerators | None, knowledge: Knowledge | None) -> float | None:

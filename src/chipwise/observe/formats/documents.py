@@ -19,11 +19,9 @@ MAX_METRICS = 20_000
 _SERIES = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+\d+)?\s*$")
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
 # what DCGM gives for what it can't read: 64 and 32 bits, whole and not (dcgm_structs.h, DCGM_*_BLANK and kin)
-_BLANK = frozenset(
-    [0x7FFFFFF0 + n for n in range(8)]
-    + [float(0x7FFFFFFFFFFFFFF0 + n) for n in range(8)]
-    + [140737488355328.0 + n for n in range(8)]
-)
+BLANKS_32 = range(0x7FFFFFF0, 0x7FFFFFF8)
+BLANKS_64 = range(140737488355328, 140737488355336)  # as a float; nothing that is read is so large, nor larger
+_BLANK = frozenset([*BLANKS_32, *BLANKS_64, *(float(0x7FFFFFFFFFFFFFF0 + n) for n in range(8))])
 _SERVING = {  # as vLLM names them, and without the prefix as NIM does; SGLang's own
     "num_requests_running": "running",
     "num_requests_waiting": "waiting",

@@ -7,13 +7,15 @@ ledger. Importing this module imports prometheus-client: only a router with `--m
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from chipwise.route.ledger.records import PENDING, UNDER_WAY, JobRow
+from chipwise.route.ledger.records import ENDS, PENDING, UNDER_WAY, JobRow
+from chipwise.route.names import JOB_STATES
+from chipwise.route.pool import Pool
 from chipwise.route.router.loop import TickReport
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # of a pass, up to a lease
@@ -23,7 +25,7 @@ Totals = Mapping[str, Mapping[str, float]]
 class Metrics:
     """Counts kept over scheduling passes, and the text of the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, pools: Sequence[Pool], lease_s: float) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each, which nobody asked for
         self._lock = threading.Lock()
         self._text = ""
@@ -42,6 +44,16 @@ class Metrics:
             ["backend"],
             registry=self._registry,
         )
+        lease = Gauge("chipwise_lease_seconds", "Lease timeout of this router.", registry=self._registry)
+        lease.set(lease_s)
+        price = Gauge(
+            "chipwise_pool_usd_per_chip_hour",
+            "What a chip of a pool costs, by the pools file.",
+            ["pool"],
+            registry=self._registry,
+        )
+        for pool in pools:
+            price.labels(pool.name).set(pool.usd_per_chip_hour)
         self._last = _LastPass()
         self._registry.register(self._last)
 
@@ -80,12 +92,13 @@ class _LastPass(Collector):
 def _families(report: TickReport, rows: Iterable[JobRow], totals: Totals) -> Iterator[Metric]:
     pending = [row.submitted for row in rows if row.state == PENDING]
     oldest = report.at - min(pending) if pending else 0.0
-    ended = {state: n for state, n in totals["attempts"].items() if state not in UNDER_WAY}
-    under_way = {state: n for state, n in totals["attempts"].items() if state in UNDER_WAY}
+    # an end that has not been is zero: where a series begins at one, its increase is not seen
+    ended = {**dict.fromkeys(ENDS, 0.0), **{s: n for s, n in totals["attempts"].items() if s not in UNDER_WAY}}
+    under_way = {state: totals["attempts"].get(state, 0.0) for state in UNDER_WAY}
     up = {**dict.fromkeys(report.up, 1.0), **dict.fromkeys(report.down, 0.0)}
     pools = report.pool_chips
     none = dict.fromkeys(pools, 0.0)
-    yield _gauge("chipwise_jobs", "Jobs in the ledger.", "state", totals["jobs"])
+    yield _gauge("chipwise_jobs", "Jobs in the ledger.", "state", {**dict.fromkeys(JOB_STATES, 0.0), **totals["jobs"]})
     yield _gauge("chipwise_attempts_under_way", "Attempts under way.", "state", under_way)
     yield _counter("chipwise_attempts_total", "Attempts that have ended.", "end", ended)
     yield _gauge("chipwise_backend_up", "Whether a backend answered in the last scheduling pass.", "backend", up)

@@ -1,0 +1,1 @@
+"""What Prometheus and Grafana are told: rules and dashboards, made of data, over one set of series."""
