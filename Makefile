@@ -25,7 +25,7 @@ demo: $(VENV)/installed ## Install chipwise, compare every chip on an example, r
 
 test: packages ## Run every check and every test but the slow ones; really compiles, for what this platform can have
 	@$(MAKE) --no-print-directory -j2 lint warm
-	@$(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
+	@CHIPWISE_WARM=0 $(BIN)/chipwise doctor --require tpu,gpu,torch,export > /dev/null
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-fast: $(VENV)/installed-dev ## Run the tests of the edit loop: no compilers, no services, nothing that takes long

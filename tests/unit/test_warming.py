@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,8 +46,17 @@ def test_a_variable_forbids_it(started, monkeypatch, variable):
 def test_help_a_failure_and_an_install_that_is_ready_start_none(started):
     assert left("--help") == 0 and left("chips", "--help") == 0 and left("chips", "nothing-of-the-kind") == 2
     assert not started
-    warming._ready().parent.mkdir(parents=True)
+    warming._ready().parent.mkdir(parents=True, exist_ok=True)
     warming._ready().touch()
+    assert left("chips", "h100") == 0 and not started
+
+
+@pytest.mark.parametrize("place", ["a file", "no home"])
+def test_where_nothing_can_be_kept_none_is_started_after_every_command(started, monkeypatch, tmp_path, place):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file") if place == "a file" else "")
+    if place == "no home":
+        monkeypatch.setattr(warming.Path, "home", lambda: Path("~somebody-else").expanduser())
     assert left("chips", "h100") == 0 and not started
 
 

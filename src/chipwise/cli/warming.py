@@ -15,6 +15,7 @@ import tempfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from chipwise.io.paths import cache_folder
 from chipwise.version import __version__
 
 VARIABLE = "CHIPWISE_WARM"
@@ -30,8 +31,15 @@ COMMANDS = (
 
 def begin() -> None:
     """Start the child where this install was not made ready; it never stops a command, or adds to its time."""
-    if os.environ.get(VARIABLE) == "0" or os.environ.get("CI") or _ready().exists():
+    if os.environ.get(VARIABLE) == "0" or os.environ.get("CI"):
         return
+    try:
+        mark = _ready()
+        if mark.exists():
+            return
+        mark.parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return  # nowhere to say that it was done: it would begin after every command
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     line = [sys.executable, "-P", "-m", "chipwise.cli.warming"]
     try:
@@ -42,14 +50,12 @@ def begin() -> None:
 
 def _ready() -> Path:
     """The file that says that this version was made ready for this Python."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "chipwise" / f"warm-{__version__}-{sys.implementation.cache_tag}"
+    return cache_folder() / f"warm-{__version__}-{sys.implementation.cache_tag}"
 
 
 def warm() -> int:
     """Compile, alone and at the lowest priority; the exit status of the first command that fails."""
     mark = _ready()
-    mark.parent.mkdir(parents=True, exist_ok=True)
     with mark.with_name(f"{mark.name}.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -27,6 +27,7 @@ from typing import Any
 
 from chipwise.compiled.worker.keys import SCHEMA, Sources
 from chipwise.errors import BrokenFile, InputError
+from chipwise.io.paths import cache_folder
 
 DEFAULT_BYTES = 2_000_000_000
 RESULT, MODULE = "result.json", "module.hlo.gz"
@@ -278,11 +279,10 @@ def _try_lock(handle: int) -> bool:
 def default_cache() -> Cache:
     """The user's cache: $CHIPWISE_CACHE or the user's cache folder, $CHIPWISE_CACHE_BYTES or 2 GB."""
     named = os.environ.get("CHIPWISE_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     limit = os.environ.get("CHIPWISE_CACHE_BYTES", str(DEFAULT_BYTES))
     if not limit.isdecimal():
         raise InputError("CHIPWISE_CACHE_BYTES", limit, "a whole number of bytes")
-    return Cache(Path(named) if named else base / "chipwise" / "compiled", int(limit))
+    return Cache(Path(named) if named else cache_folder() / "compiled", int(limit))
 
 
 def _write(path: Path, data: Mapping[str, Any]) -> None:

@@ -16,3 +16,8 @@ def data_folder() -> Path:
         return Path(given).expanduser()
     shared = os.environ.get("XDG_DATA_HOME", "")
     return (Path(shared) if shared.startswith("/") else Path.home() / ".local" / "share") / "chipwise"
+
+
+def cache_folder() -> Path:
+    """What can be made again: `chipwise` in $XDG_CACHE_HOME, else in ~/.cache. RuntimeError where nobody has a home."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chipwise"
