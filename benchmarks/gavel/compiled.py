@@ -343,6 +343,8 @@ def _fastest(
         np.zeros(pools, np.int64),
         np.empty((pools, wide)),
         np.zeros((pools, wide), np.bool_),
+        np.empty(pools),
+        np.empty(pools),
         np.zeros(pools, np.bool_),
     )
     by_jobs(f, turns, np.zeros(pools, np.bool_))

@@ -228,7 +228,7 @@ def test_bad_demands_are_one_line_and_write_nothing(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--gap", "2"), "--gap: 2.0 is not accepted"),
+        (("--gap", "2"), "--gap: '2' is not accepted"),
         (("--time-limit", "soon"), "--time-limit: 'soon' is not accepted"),
         (("--time-limit", "0"), "--time-limit:"),
         (("-o", "xml"), "--output: 'xml' is not accepted"),

@@ -152,7 +152,7 @@ def test_help_loads_no_verb_but_the_one_asked_for():
     loaded = set(ast.literal_eval(done.stdout.splitlines()[-1]))
     assert loaded == {
         f"chipwise.cli.{name}"
-        for name in ("main", "verbs", "flags", "models", "options", "declare", "completion", "width")
+        for name in ("main", "verbs", "flags", "models", "numbers", "options", "declare", "completion", "width")
     }
 
 

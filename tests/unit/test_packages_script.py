@@ -59,9 +59,9 @@ def test_nothing_is_done_where_the_browser_is_there(machine):
     assert done.returncode == 0 and not any("chromium" in line for line in log)
 
 
-def test_slurm_and_postgresql_are_installed_where_they_are_missing(machine):
-    done, log = machine(0, "chromium", "sbatch", "initdb")
-    assert done.returncode == 0 and log[1].endswith(" munge slurmctld slurmd slurmrestd")
+def test_services_are_installed_where_they_are_missing(machine):
+    done, log = machine(0, "chromium", "sbatch", "initdb", "prometheus")
+    assert done.returncode == 0 and log[1].endswith(" munge slurmctld slurmd slurmrestd prometheus-alertmanager")
 
 
 def test_nothing_of_slurm_is_installed_where_all_is_there(machine):

@@ -24,7 +24,8 @@ def read_rates(given: Sequence[str] | None, field: str = "fx") -> dict[str, floa
     accepted = "a currency and US dollars for one unit of it, such as EUR=1.08"
     for text in given or ():
         named = re.fullmatch(r"\s*([A-Za-z]{3})\s*=(.+)", text)
-        rate = parse_number(named[2], field, accepted) if named else 0.0
+        signed = named is not None and named[2].lstrip().startswith("-")
+        rate = parse_number(named[2], field, accepted) if named is not None and not signed else 0.0
         if named is None or not 0 < rate < _MOST:
             raise InputError(field, text, accepted)
         code = named[1].upper()
