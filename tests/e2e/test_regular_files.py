@@ -21,6 +21,7 @@ from chipwise.compare.diff import document as decision
 from chipwise.compiled.check.resolve import program_spec
 from chipwise.cost.migration_check import read_check
 from chipwise.errors import BrokenFile, NoSuchFile
+from chipwise.io.endpoint import read_token
 from chipwise.io.files import read_json, read_text
 from chipwise.io.regular_file import check_regular, read_bytes, text_lines
 from chipwise.observe.log import read_lines
@@ -28,7 +29,6 @@ from chipwise.observe.text import MAX_DOCUMENT_BYTES, lines_of
 from chipwise.prices.focus_import import read_focus
 from chipwise.route.backend import BackendDown
 from chipwise.route.backends.kubernetes.api import Cluster
-from chipwise.route.router.endpoint import read_token
 from chipwise.workload.presets import preset
 from chipwise.workload.trace import read_trace
 from patience import PATIENCE_S
@@ -255,6 +255,7 @@ OWN = {
     "compiled/check/resolve.py": "sources of a program that is imported next",
     "launch/tools.py": "data of the package",
     "numerics/data.py": "data of the package",
+    "observe/agent": "the kernel's answers",
     "observe/data_files.py": "data of the package",
     "report": "data of the package, what the browser wrote",
     "route/backends": "our own sources, the kernel's answers; the shim imports nothing of ours",

@@ -26,6 +26,7 @@ from chipwise.compiled.hlo.parser import parse
 from chipwise.cost.migration_check import read_check
 from chipwise.errors import ChipwiseError
 from chipwise.fleet.demand import read_demand
+from chipwise.io.endpoint import read_token
 from chipwise.prices.custom_prices import read_custom_prices
 from chipwise.prices.focus_import import read_focus
 from chipwise.prices.skypilot import read_skypilot
@@ -41,7 +42,6 @@ from chipwise.route.launch import Claim, claim_of, end_of, progress_of
 from chipwise.route.load import load_jobs
 from chipwise.route.load.pools import load_pools
 from chipwise.route.pool import Pool
-from chipwise.route.router.endpoint import read_token
 from chipwise.route.simulate.gavel_trace import read_gavel_trace
 from chipwise.route.simulate.trace import _listed as listed_jobs  # without predictions, which take seconds
 from chipwise.route.simulate.trace import read_trace as read_jobs_trace

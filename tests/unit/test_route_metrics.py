@@ -9,10 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from route_cases import job, option
 
 from chipwise.errors import InputError
+from chipwise.io.endpoint import Endpoint, parse_address, read_token
 from chipwise.route.ledger.records import JobRow
 from chipwise.route.pool import Pool
 from chipwise.route.router.capacity import PoolChips
-from chipwise.route.router.endpoint import Endpoint, parse_address, read_token
 from chipwise.route.router.loop import TickReport
 from chipwise.route.router.metrics import Metrics
 from patience import PATIENCE_S

@@ -103,10 +103,10 @@ def run(
     """
     from chipwise.errors import InputError
     from chipwise.io.atomic import check_writable
+    from chipwise.io.endpoint import read_token
     from chipwise.present.output import show
     from chipwise.route.ledger import open_ledger
     from chipwise.route.load import read_pools
-    from chipwise.route.router.endpoint import read_token
     from chipwise.route.router.service import ServiceOptions
 
     check_writable(out)
@@ -125,8 +125,8 @@ def _run(
     book: Ledger, pools: Pools, options: ServiceOptions, metrics: str | None, token: str, *, quiet: bool
 ) -> RouterLog:
     from chipwise.cli.router_log import RouterLog
+    from chipwise.io.endpoint import Endpoint
     from chipwise.present.progress import waiting
-    from chipwise.route.router.endpoint import Endpoint
     from chipwise.route.router.service import router_of, serve
 
     gauges = endpoint = None

@@ -9,13 +9,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from chipwise.errors import ChipwiseError
+from chipwise.io.endpoint import Endpoint
+from chipwise.observe.exposition import exposition
 from chipwise.observe.jobs.observation import Observation
-from chipwise.route.router.endpoint import Endpoint
 
 LABELS = ("job_id", "name", "owner", "pool")
 Figure = Callable[[Observation], float | None]
@@ -50,9 +49,7 @@ _FIGURES: tuple[tuple[str, str, Figure], ...] = (
 
 def page(observations: Sequence[Observation]) -> str:
     """The page of metrics of some jobs."""
-    registry = CollectorRegistry()
-    registry.register(_Page(list(_families(observations))))
-    return generate_latest(registry).decode()
+    return exposition(_families(observations))
 
 
 def serve(
@@ -84,15 +81,6 @@ def serve(
             trouble = problem
     finally:
         endpoint.stop()
-
-
-class _Page(Collector):
-    def __init__(self, families: list[Metric]) -> None:
-        self.families = families
-
-    def collect(self) -> Iterator[Metric]:
-        """What the registry writes."""
-        yield from self.families
 
 
 def _labels(o: Observation) -> list[str]:

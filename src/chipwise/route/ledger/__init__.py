@@ -1,11 +1,20 @@
-"""The ledger: jobs, decisions, attempts and events, in SQLite or PostgreSQL, or a service in front of it."""
+"""The ledger: jobs, decisions, attempts and events, in SQLite or PostgreSQL, or a service in front of it.
 
-from chipwise.route.ledger.error import BadRow, Conflict, LedgerError, masked
-from chipwise.route.ledger.ledger import Ledger
-from chipwise.route.ledger.opening import default_ledger, open_ledger, open_view, salvage_ledger
-from chipwise.route.ledger.records import NewJob
-from chipwise.route.ledger.remote import RemoteLedger, is_remote
-from chipwise.route.ledger.view import LedgerView
+What it exports is loaded at its first use: the store of telemetry needs its databases, and none of its jobs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chipwise.route.ledger.error import BadRow, Conflict, LedgerError, masked
+    from chipwise.route.ledger.ledger import Ledger
+    from chipwise.route.ledger.opening import default_ledger, open_ledger, open_view, salvage_ledger
+    from chipwise.route.ledger.records import NewJob
+    from chipwise.route.ledger.remote import RemoteLedger, is_remote
+    from chipwise.route.ledger.view import LedgerView
 
 __all__ = [
     "BadRow",
@@ -22,3 +31,20 @@ __all__ = [
     "open_view",
     "salvage_ledger",
 ]
+_HOMES = {
+    **dict.fromkeys(("BadRow", "Conflict", "LedgerError", "masked"), "error"),
+    **dict.fromkeys(("default_ledger", "open_ledger", "open_view", "salvage_ledger"), "opening"),
+    **dict.fromkeys(("RemoteLedger", "is_remote"), "remote"),
+    "Ledger": "ledger",
+    "LedgerView": "view",
+    "NewJob": "records",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name from the module it lives in, at its first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
