@@ -272,9 +272,9 @@ def site(name: str, field: str = "site") -> Site:
     >>> site("us-iowa").usd_kwh.value, site("DE").id, site("United Kingdom").id, site("USA").id
     (0.0604, 'germany', 'united-kingdom', 'us-average')
     """
-    asked = "-".join(name.lower().replace("_", " ").split())
-    asked = ALSO_CALLED.get(asked, asked)
-    own = sites().get(asked) or next((s for s in sites().values() if s.country and s.country == asked.upper()), None)
+    slug = "-".join(name.lower().replace("_", " ").split())
+    slug = ALSO_CALLED.get(slug, slug)
+    own = sites().get(slug) or next((s for s in sites().values() if s.country and s.country == slug.upper()), None)
     if own is None or own.kind != "own":
         raise UnknownName(field, name, own_sites())
     return own

@@ -97,8 +97,8 @@ def options_that_mean(name: str, command: Any) -> tuple[str, ...]:
     ``--images`` is no ``--max-age``, however alike the letters: ``--samples`` are "Images of the run"; ``--qps`` is
     what other tools call ``--rate``.
     """
-    asked = name.lstrip("-").lower().replace("_", "-")
-    word, meant = _stem(asked), [flag for words, flags in MEANINGS if asked in words.split() for flag in flags]
+    flag_name = name.lstrip("-").lower().replace("_", "-")
+    word, meant = _stem(flag_name), [flag for words, flags in MEANINGS if flag_name in words.split() for flag in flags]
     ranked: list[tuple[float, float, str]] = []
     for parameter in command.params:
         if parameter.param_type_name != "option" or getattr(parameter, "hidden", False):

@@ -144,10 +144,10 @@ def candidates(on: str | Sequence[str] | None) -> list[Candidate] | None:
         apart = [part for part in re.split(r"[;\s]+", name) if part]
         if len(apart) > 1 and all(is_chip(part) for part in apart):
             raise InputError("on", name, f"commas between chips: {','.join(apart)}")
-    asked: dict[str, Candidate] = {}
+    distinct: dict[str, Candidate] = {}
     for one in map(Candidate.read, names):
-        asked.setdefault(str(one.fixed or one.chip.id), one)  # a chip has many names
-    return list(asked.values())
+        distinct.setdefault(str(one.fixed or one.chip.id), one)  # a chip has many names
+    return list(distinct.values())
 
 
 def every_chip() -> list[Candidate]:

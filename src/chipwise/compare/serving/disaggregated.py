@@ -114,13 +114,17 @@ class DisaggregatedComparer(ServingComparer):
         named, target = self.named(candidate), self.target(candidate.chip)
         if named is not None:
             seed = self.knowledge.seed
-            found = find_capacity(target, named, None, seed, None, self.terms.disaggregate).best
-            if found.service.prefill is None:
+            capacity = find_capacity(target, named, None, seed, None, self.terms.disaggregate).best
+            if capacity.service.prefill is None:
                 return None
-            if not self._enough_load(found):
-                share = replace(self.demand, load=found.load.value * self.demand.most_use)
-                raise Refusal(f"{named} sustains {share} of the {self.demand} ({found.limit})", "more chips would do")
-            return self._row_of(found, held(named, found.service.replica.split.chips, False, *self.priced_on), named)
+            if not self._enough_load(capacity):
+                share = replace(self.demand, load=capacity.load.value * self.demand.most_use)
+                raise Refusal(
+                    f"{named} sustains {share} of the {self.demand} ({capacity.limit})", "more chips would do"
+                )
+            return self._row_of(
+                capacity, held(named, capacity.service.replica.split.chips, False, *self.priced_on), named
+            )
         least = inf if both is None else self._paid_for(both.fleet)
         fewest = self._fewest(target, least, both is None)
         if fewest is None:
@@ -128,20 +132,20 @@ class DisaggregatedComparer(ServingComparer):
         fewest = self._filled(fewest)
         return self._row_of(fewest, self._fleet_of(fewest.service), None)
 
-    def _enough_load(self, found: Capacity) -> bool:
-        return found.load.value * self.demand.most_use >= self.demand.load * (1 - 1e-9)
+    def _enough_load(self, capacity: Capacity) -> bool:
+        return capacity.load.value * self.demand.most_use >= self.demand.load * (1 - 1e-9)
 
     def _fleet_of(self, of: Service) -> Fleet:
         return rent(of.target.chip, of.replica.split.chips, _total(of), False, *self.priced_on)
 
-    def _filled(self, found: Capacity) -> Capacity:
+    def _filled(self, capacity: Capacity) -> Capacity:
         """The same with the replicas for which the instances have room besides; what is paid for is used."""
-        group, of = sum(self.pools) if self.pools else 1, found.service
+        group, of = sum(self.pools) if self.pools else 1, capacity.service
         room = self._fleet_of(of).replicas // group * group
         if room <= _total(of):
-            return found
+            return capacity
         more = self._held(replace(of, prefill=None, prefill_replicas=0), room)
-        return found if more is None else max(found, self._sure(more), key=lambda each: each.load.value)
+        return capacity if more is None else max(capacity, self._sure(more), key=lambda each: each.load.value)
 
     @staticmethod
     def _paid_for(fleet: Fleet) -> float:
@@ -159,9 +163,9 @@ class DisaggregatedComparer(ServingComparer):
             if not lightly.measures.holds:
                 continue
             for held_by in self._holding(of, least):
-                found = self._sure(held_by)
-                if self._enough_load(found):
-                    best, least = found, self._paid_for(self._fleet_of(found.service))
+                capacity = self._sure(held_by)
+                if self._enough_load(capacity):
+                    best, least = capacity, self._paid_for(self._fleet_of(capacity.service))
                     break
         if best is None and alone:
             if not checks:
@@ -236,9 +240,9 @@ class DisaggregatedComparer(ServingComparer):
         requests = self.requests(of.target, together(of))
         return confirmed(capacity_of(of, requests), self.knowledge.seed)
 
-    def _row_of(self, found: Capacity, fleet: Fleet, named: Accelerators | None) -> ServingRow:
+    def _row_of(self, capacity: Capacity, fleet: Fleet, named: Accelerators | None) -> ServingRow:
         """What users see of all replicas at the demand."""
-        of, served = found.service, found.served
+        of, served = capacity.service, capacity.served
         fleet = replace(fleet, replicas=_total(of))
         if self.demand.kind != "job":
             shared = at_load(of, self.requests(of.target, together(of)), self.demand.load)
@@ -247,16 +251,18 @@ class DisaggregatedComparer(ServingComparer):
             fleet,
             of.replica.split,
             self.demand,
-            found.load,
-            found.limit,
+            capacity.load,
+            capacity.limit,
             served,
             _lone(of, self),
-            *self._quoted(found, fleet, named),
+            *self._quoted(capacity, fleet, named),
         )
 
-    def _quoted(self, found: Capacity, fleet: Fleet, named: Accelerators | None) -> tuple[Quote | None, Quote | None]:
+    def _quoted(
+        self, capacity: Capacity, fleet: Fleet, named: Accelerators | None
+    ) -> tuple[Quote | None, Quote | None]:
         """What the chips cost on demand and on spot, where that is cheaper."""
-        chip, chips, load = found.service.target.chip, found.service.replica.split.chips, found.load
+        chip, chips, load = capacity.service.target.chip, capacity.service.replica.split.chips, capacity.load
 
         def rented(count: int, spot: bool) -> Fleet:
             return rent(chip, chips, count, spot, *self.priced_on)
