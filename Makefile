@@ -81,6 +81,8 @@ benchmarks: $(VENV)/installed-peers ## Print CPU times, layouts timed and reques
 	$(BIN)/python -m benchmarks.gavel
 	$(BIN)/python benchmarks/loop.py 3
 	$(BIN)/python benchmarks/estimates.py
+	$(BIN)/python benchmarks/telemetry.py
+	$(BIN)/python benchmarks/agent.py
 
 golden: $(VENV)/installed-dev ## Write the golden files again; read the difference before you commit it
 	$(BIN)/python tests/golden/golden_files.py

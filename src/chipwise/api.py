@@ -24,6 +24,7 @@ from chipwise.verbs.observe import (
     measure_goodput,
     observe_job,
     observe_jobs,
+    observe_node,
     read_log,
     scrape,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "numerics",
     "observe_job",
     "observe_jobs",
+    "observe_node",
     "plan_fleet",
     "predict",
     "prices",

@@ -13,6 +13,7 @@ FILES = sorted((ROOT / "benchmarks").glob("*.py"))
 # in a small size, whose figures are of no interest; the status is that of bars, which a small size may miss
 SMALL = {
     "against.py": None,  # another revision's commands beside this one's
+    "agent.py": "--seconds 1 --blocks 1",
     "bench_sampling.py": "--rounds 2",
     "check.py": None,  # compiles for minutes
     "cli.py": None,  # every command twelve times

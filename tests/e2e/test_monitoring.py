@@ -20,6 +20,7 @@ LABELS = {
     "nvidia-gpu-exporter": 'uuid="GPU-2"',
     "amd": 'gpu_id="0",gpu_uuid="a-1",hostname="m1",card_model="MI300X"',
     "gke-tpu": 'make="cloud-tpu",accelerator_id="t1-0",model="tpu-v6e-slice",node="t1"',
+    "chipwise": 'node="n2",device="GPU-5"',
     "vllm": 'model_name="m",engine="0"',
     "sglang": 'model_name="m"',
     "ray": 'ip="10.0.0.7",GpuIndex="0"',
@@ -123,7 +124,7 @@ def recorded(site):
 
 @needed
 def test_one_set_of_series_has_hosts_and_devices_and_si_units(site):
-    busy = until(lambda: len(seen := site.query("chipwise:device_busy")) == 5 and seen)
+    busy = until(lambda: len(seen := site.query("chipwise:device_busy")) == 6 and seen)
     assert {float(one["value"][1]) for one in busy} == {0.9}
     named = {one["metric"]["exporter"]: (one["metric"]["host"], one["metric"]["device"]) for one in busy}
     assert named == {
@@ -132,12 +133,14 @@ def test_one_set_of_series_has_hosts_and_devices_and_si_units(site):
         "amd": ("m1", "a-1"),
         "gke-tpu": ("t1", "t1-0"),
         "ray": ("10.0.0.7", "0"),
+        "chipwise": ("n2", "GPU-5"),
     }
-    share = until(lambda: len(seen := site.query("chipwise:device_memory_share")) >= 3 and seen)
+    share = until(lambda: len(seen := site.query("chipwise:device_memory_share")) >= 4 and seen)
     assert {one["metric"]["exporter"]: float(one["value"][1]) for one in share} == {
         "dcgm": 0.5,
         "ray": 0.5,
         "gke-tpu": 1.0,
+        "chipwise": 1.0,
     }
     ratio = site.query("chipwise_job_step_ratio")
     assert float(ratio[0]["value"][1]) == pytest.approx(1.2, rel=0.01) and ratio[0]["metric"]["name"] == "train"

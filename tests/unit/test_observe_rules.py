@@ -20,6 +20,8 @@ AMD = 'gpu_uuid="a1",hostname="m1",instance="m1:5000"'
 TPU = 'accelerator_id="t1-0",node="t1",instance="10.0.0.9:2112"'
 SMI = 'uuid="GPU-9",instance="n9:9835"'
 VLLM = 'model_name="m",engine="0",instance="s1:8000"'
+AGENT = 'node="n7",device="GPU-7",instance="n7:9466"'
+NODE = 'node="n7",instance="n7:9466"'
 SGLANG = 'model_name="m",instance="s2:30000"'
 ROUTER = 'instance="r1:9464"'
 POOL = f'pool="h100",{ROUTER}'
@@ -54,6 +56,11 @@ WELL = {
     ("gpu_junction_temperature", AMD): f"80{LONG}",
     ("duty_cycle", TPU): f"90{LONG}",
     ("up", 'instance="n1:9400"'): f"1{LONG}",
+    ("chipwise_device_lost", AGENT): f"0{LONG}",
+    ("chipwise_device_throttle_ratio", AGENT): f"0{LONG}",
+    ("chipwise_device_link_health", AGENT): f"2{LONG}",
+    ("chipwise_host_faults_total", f'device="0000:3b:00",fault="memory",xid="48",{NODE}'): f"1{LONG}",  # of before
+    ("chipwise_agent_instrument_up", f'instrument="nvidia",{NODE}'): f"1{LONG}",
     ("vllm:num_requests_running", VLLM): f"5{LONG}",
     ("vllm:num_requests_waiting", VLLM): f"0{LONG}",
     ("vllm:kv_cache_usage_perc", VLLM): f"0.6{LONG}",
@@ -98,6 +105,16 @@ CASES = {
     "a device that is silent": ({("duty_cycle", TPU.replace("t1", "t2")): f"90x{END - 22}"}, {"DeviceSilent": "critical"}),
     "an exporter that is down": ({**well("DCGM_FI_DEV_GPU_UTIL"), ("up", 'instance="n1:9400"'): since(8, 1, 0)}, {"ExporterDown": "warning"}),
     "somebody else's exporter that is down": ({("up", 'instance="elsewhere:9100"'): f"0{LONG}"}, {}),
+    "a lost device": ({("chipwise_device_lost", AGENT): since(2, 0, 1)}, {"DeviceLost": "critical"}),
+    "a TPU is throttled": ({("chipwise_device_throttle_ratio", AGENT): since(8, 0, 0.3)}, {"DeviceThrottled": "warning"}),
+    "a link that is bad": ({("chipwise_device_link_health", f'link="0",{AGENT}'): since(8, 0, 7)}, {"LinkUnhealthy": "warning"}),
+    "the kernel tells of a link": ({("chipwise_host_faults_total", f'device="",fault="link",{NODE}'): since(5, "_", 1)}, {"NodeFault": "critical"}),
+    "it tells of it again": ({("chipwise_host_faults_total", f'device="",fault="link",{NODE}'): since(5, 3, 4)}, {"NodeFault": "critical"}),
+    "the kernel killed a program for memory": ({("chipwise_host_faults_total", f'fault="oom",{NODE}'): since(5, "_", 1)}, {}),
+    "an agent counts an Xid": ({("chipwise_host_faults_total", f'device="0000:3b:00",fault="bus",xid="79",{NODE}'): since(5, "_", 1)}, {"Xid": "critical"}),
+    "a spot machine is taken back": ({("chipwise_host_notice_timestamp_seconds", f'notice="preempted",{NODE}'): since(1, "_", 1.7e9)}, {"NodeEnds": "warning"}),
+    "maintenance comes": ({("chipwise_host_notice_timestamp_seconds", f'notice="maintenance",{NODE}'): f"1.7e9{LONG}"}, {"NodeMaintenance": "notice"}),
+    "a driver that hangs": ({("chipwise_agent_instrument_up", f'instrument="nvidia",{NODE}'): since(8, 1, 0)}, {"InstrumentSilent": "warning"}),
     "requests wait": ({("vllm:num_requests_waiting", VLLM): since(20, 0, 9)}, {"ServingQueue": "warning"}),
     "requests wait at SGLang": ({("sglang:num_queue_reqs", SGLANG): f"9{LONG}"}, {"ServingQueue": "warning"}),
     "the cache is full": ({("vllm:kv_cache_usage_perc", VLLM): f"0.99{LONG}", ("vllm:num_preemptions_total", VLLM): f"0+3{LONG}"}, {"ServingCacheFull": "warning"}),
@@ -150,7 +167,12 @@ def promtool(folder, rules, cases):
             }
         ],
     }
-    document = {"rule_files": ["rules.yml"], "evaluation_interval": "4m", "tests": [test]}
+    document = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": "4m",
+        "group_eval_order": [group["name"] for group in rules.groups],  # else promtool draws one for each run
+        "tests": [test],
+    }
     (folder / "tests.yml").write_text(yaml.safe_dump(document), encoding="utf-8")
     return subprocess.run(["promtool", "test", "rules", "tests.yml"], cwd=folder, capture_output=True, text=True)
 

@@ -42,6 +42,7 @@ VERBS = (
     "accepted_telemetry",
     "observe_job",
     "observe_jobs",
+    "observe_node",
     "fleet_goodput",
     "alert_rules",
     "dashboards",

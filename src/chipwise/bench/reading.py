@@ -19,7 +19,7 @@ class Reading:
     memory_bytes: float | None = None
     temperature_c: float | None = None
     clock_hz: float | None = None
-    throttled: tuple[str, ...] = ()
+    throttled: tuple[str, ...] | None = None
 
 
 class Unreadable(Exception):

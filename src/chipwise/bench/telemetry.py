@@ -121,7 +121,7 @@ class Span:
             memory_bytes=_most([r.memory_bytes for r in inside]),
             temperature_c=_most([r.temperature_c for r in inside]),
             clock_hz=median(clocks) if clocks else None,
-            throttled=tuple(sorted({word for r in inside for word in r.throttled})),
+            throttled=tuple(sorted({word for r in inside for word in r.throttled or ()})),
             samples=len(inside),
         )
 

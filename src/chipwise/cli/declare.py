@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
@@ -48,3 +48,10 @@ def group(name: str, help: str, examples: str, cls: type[TyperGroup] | None = No
     )
     app.callback()(lambda: None)  # with it, a group of a single verb stays a group
     return app
+
+
+def refuse(given: Mapping[str, str | None], expected: str) -> None:
+    """Refuse the first option that has a value."""
+    name = next((name for name, value in given.items() if value is not None), None)
+    if name is not None:
+        raise InputError(name, str(given[name]), expected)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chipwise.cli.completion import complete_chips, complete_yaml, one_of
-from chipwise.cli.declare import argument, group, option, output_format
+from chipwise.cli import telemetry
+from chipwise.cli.completion import complete_chips, one_of
+from chipwise.cli.declare import argument, group, option, refuse
 from chipwise.cli.options import (
     NO_FLAGS,
     NO_PRICE_FLAGS,
-    EnergyPriceOpt,
     Flags,
     OutFile,
     PriceFlags,
-    SiteOpt,
     TableJson,
     TableJsonCsv,
     with_price_flags,
@@ -56,22 +55,6 @@ Examples:
   chipwise observe goodput --by team --month 2026-11
   chipwise observe goodput --by job --logs -o csv
 """
-SCRAPE_EXAMPLES = """\b
-Examples:
-  chipwise observe scrape gpu-1:9400 gpu-2:9400
-  chipwise observe scrape http://serve-1:8000/metrics --interval 30s --store postgresql://ann@db/chipwise
-"""
-DEVICES_EXAMPLES = """\b
-Examples:
-  chipwise observe devices
-  chipwise observe devices --since 1h -o csv
-"""
-StoreOpt = Annotated[
-    str,
-    option(
-        "--store", "URL", "A file, or postgresql://...; default: yours.", envvar="CHIPWISE_STORE", show_envvar=False
-    ),
-]
 JOB_EXAMPLES = """\b
 Examples:
   chipwise observe job 1
@@ -83,19 +66,6 @@ Examples:
   chipwise observe jobs --state all -o csv
   chipwise observe jobs --metrics 127.0.0.1:9465
 """
-RULES_EXAMPLES = """\b
-Examples:
-  chipwise observe rules --out chipwise.rules.yml
-  chipwise observe rules --about serving --slo examples/llama-3.1-70b-serve.yaml
-  chipwise observe rules -o table
-"""
-DASHBOARDS_EXAMPLES = """\b
-Examples:
-  chipwise observe dashboards
-  chipwise observe dashboards --to dashboards --site germany
-"""
-RULE_FORMATS = ("yaml", "table", "json", "csv")
-TOPICS = ("devices", "serving", "router", "jobs")
 ALL = "all"
 BY = ("job", "pool", "team", "owner", "month")
 FORMATS = (
@@ -220,11 +190,11 @@ def goodput(
 
     if file is not None:
         of_ledger = {"--by": by, "--month": month, "--logs": "given" if logs else None}
-        _refuse(of_ledger, "no FILE beside it: it is for the jobs of a ledger")
+        refuse(of_ledger, "no FILE beside it: it is for the jobs of a ledger")
         known = Knowledge.default(**offers)
         show(api.measure_goodput(file, format=format, on=on, until=until, knowledge=known), output, out)
         return
-    _refuse({"--format": format, "--on": on, "--until": until}, "a FILE beside it")
+    refuse({"--format": format, "--on": on, "--until": until}, "a FILE beside it")
     price = next(((name, value) for name, value in offers.items() if value), None)
     if price is not None:
         raise InputError(
@@ -276,19 +246,17 @@ def jobs(
 
     named = None if state == ALL else state
     if metrics is None:
-        _refuse(
-            {"--token-file": str(token_file) if token_file else None, "--interval": interval}, "--metrics beside it"
-        )
+        refuse({"--token-file": str(token_file) if token_file else None, "--interval": interval}, "--metrics beside it")
         show(api.observe_jobs(ledger, state=named, owner=owner, limit=limit), output, out)
         return
-    _refuse({"--out": str(out) if out else None, "-o": None if output == "table" else output}, "no --metrics beside it")
+    refuse({"--out": str(out) if out else None, "-o": None if output == "table" else output}, "no --metrics beside it")
     _serve(lambda: api.observe_jobs(ledger, state=named, owner=owner, limit=limit), metrics, token_file, interval)
 
 
 def _serve(look: Callable[[], JobObservations], address: str, token_file: Path | None, interval: str | None) -> None:
     """A page of metrics of what is looked at, until stopped."""
+    from chipwise.io.endpoint import Endpoint, read_token
     from chipwise.observe.jobs.metrics import serve
-    from chipwise.route.router.endpoint import Endpoint, read_token
     from chipwise.verbs.arguments import seconds_of
 
     every, token = seconds_of(interval or "30s", "interval"), read_token(token_file)
@@ -301,99 +269,6 @@ def _serve(look: Callable[[], JobObservations], address: str, token_file: Path |
         typer.echo(f"observe jobs: {words}", err=True)
 
     serve(lambda: look().observations, address, token, every, opened, tell)
-
-
-@app.command("scrape", epilog=SCRAPE_EXAMPLES)
-def scrape(
-    endpoints: Annotated[
-        list[str], argument("ENDPOINT...", "Pages of metrics: host:port, or http://host:port/metrics.")
-    ],
-    store: StoreOpt = "",
-    interval: Annotated[str, option("--interval", "TIME", "Between two rounds.")] = "10s",
-    rounds: Annotated[
-        int | None, option("--rounds", "N", "So many rounds; default: until it is stopped.", min=1)
-    ] = None,
-    output: TableJsonCsv = "table",
-    out: OutFile = None,
-) -> None:
-    """Ask exporters that run already, and keep what they say as one set of series, whichever exporter it is.
-
-    dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang. What they leave out
-    is absent and not zero. An endpoint that is down is told on stderr and does not stop the others.
-    """
-    from chipwise import api
-    from chipwise.present.output import show
-
-    def tell(words: str) -> None:
-        typer.echo(f"observe scrape: {words}", err=True)
-
-    show(api.scrape(endpoints, store=store, interval=interval, rounds=rounds, tell=tell), output, out)
-
-
-@app.command("devices", epilog=DEVICES_EXAMPLES)
-def devices(
-    store: StoreOpt = "",
-    since: Annotated[str, option("--since", "TIME", "Values no older than this.")] = "5min",
-    output: TableJsonCsv = "table",
-    out: OutFile = None,
-) -> None:
-    """Devices, and services, by the newest value of each series that was kept."""
-    from chipwise import api
-    from chipwise.present.output import show
-
-    show(api.devices(store, since=since), output, out)
-
-
-@app.command("rules", epilog=RULES_EXAMPLES)
-def rules(
-    about: Annotated[
-        str | None,
-        option("--about", "WHAT", f"Alerts about {', '.join(TOPICS)}, comma separated. Default: all.", one_of(*TOPICS)),
-    ] = None,
-    slo: Annotated[
-        str | None, option("--slo", "FILE", "Watch the SLO of this workload of serving.", complete_yaml)
-    ] = None,
-    output: Annotated[str, output_format("yaml (for Prometheus), table, json or csv.", *RULE_FORMATS)] = "yaml",
-    out: OutFile = None,
-) -> None:
-    """Write rules for Prometheus: what exporters call by many names as one set of series, and alerts on them.
-
-    Of dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang, a router's
-    --metrics and `observe jobs --metrics`. A rule whose exporter you do not run stays empty.
-    """
-    from chipwise import api
-    from chipwise.present.output import show, write
-
-    topics = [] if about is None else [name.strip() for name in about.split(",")]
-    answer = api.alert_rules(about=topics, slo=slo)
-    if output == "yaml":
-        write(answer.text, out)
-    else:
-        show(answer, output, out)
-
-
-@app.command("dashboards", epilog=DASHBOARDS_EXAMPLES)
-def dashboards(
-    to: Annotated[Path | None, option("--to", "DIR", "A folder for their files. Default: list the panels.")] = None,
-    site: SiteOpt = None,
-    energy_price: EnergyPriceOpt = None,
-    output: TableJsonCsv = "table",
-    out: OutFile = None,
-) -> None:
-    """Make dashboards for Grafana over what `observe rules` records: fleet, pools, jobs, serving and cost."""
-    from chipwise import api
-    from chipwise.present.output import show
-
-    show(api.dashboards(to, site=site, energy_price=energy_price), output, out)
-
-
-def _refuse(given: Mapping[str, str | None], expected: str) -> None:
-    """Refuse the first option that has a value."""
-    from chipwise.errors import InputError
-
-    name = next((name for name, value in given.items() if value is not None), None)
-    if name is not None:
-        raise InputError(name, str(given[name]), expected)
 
 
 def _prediction(
@@ -413,3 +288,13 @@ def _prediction(
     if on is None:
         raise InputError("--against", against, "--on CHIPS beside it: what it ran on")
     return api.predict(read_workload(against, flags), on, layout=layout, knowledge=known)
+
+
+for _verb, _examples in (
+    (telemetry.scrape, telemetry.SCRAPE_EXAMPLES),
+    (telemetry.agent, telemetry.AGENT_EXAMPLES),
+    (telemetry.devices, telemetry.DEVICES_EXAMPLES),
+    (telemetry.rules, telemetry.RULES_EXAMPLES),
+    (telemetry.dashboards, telemetry.DASHBOARDS_EXAMPLES),
+):
+    app.command(_verb.__name__, epilog=_examples)(_verb)

@@ -14,7 +14,10 @@ from chipwise.observe.data_files import rows
 from chipwise.observe.formats.documents import ExpositionReader, labels_of
 
 INSTANCE = "GPU_I_ID"  # of a MIG instance
-KEPT = ("gpu", "modelName", "card_model", "model", "model_name", "pod", "namespace", "container", "job_id")
+KEPT = (
+    "gpu", "modelName", "card_model", "model", "model_name", "pod", "namespace", "container", "job_id",
+    "attempt", "pod_uid", "pci", "link", "fault", "xid", "notice", "instrument",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from chipwise.catalog import Accelerators
     from chipwise.compare.training.predict import PricedPrediction
     from chipwise.knowledge import Knowledge
+    from chipwise.observe.agent.view import AgentReading
     from chipwise.observe.goodput.view import FleetGoodput, RunGoodput
     from chipwise.observe.health.view import HealthReport
     from chipwise.observe.jobs.view import JobObservation, JobObservations
@@ -263,6 +264,66 @@ def scrape(
         if all(page.problem for page in pages):
             raise Refusal(f"no endpoint answers: {pages[0].url}: {pages[0].problem}", "exporters that run")
         return Scraped(store=kept.where, rounds=rounds or 0, pages=pages)
+
+
+def observe_node(
+    only: Sequence[str] = (),
+    *,
+    interval: str | float = "1s",
+    store: str | None = None,
+    store_interval: str | float = "10s",
+    rounds: int | None = 1,
+    listen: str | None = None,
+    token_file: str | Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> AgentReading:
+    """Read this node's devices, host, kernel log and cloud again and again, and keep or serve what they say.
+
+    `only` are instruments (``"nvidia"``, ``"tpu"``, ``"host"``, ``"kernel"``, ``"notices"``); all that there are by
+    default. `store` keeps what they say every `store_interval`, `listen` (``"127.0.0.1:9466"``) serves it to
+    Prometheus. `rounds` is how often it is looked at, ``None`` until it is stopped; `tell` hears of what fails.
+
+    >>> reading = observe_node(["host"])
+    >>> reading.instruments[0].name, any(s.series == "host_memory_used" for s in reading.samples)
+    ('host', True)
+    """
+    from contextlib import ExitStack
+
+    from chipwise.errors import InputError, Refusal, UnknownName
+    from chipwise.observe.agent.agent import KINDS, LEAST_INTERVAL_S, Agent, instruments, keep, this_host
+    from chipwise.observe.agent.view import AgentReading
+    from chipwise.verbs.arguments import seconds_of
+
+    for name in only:
+        if name not in KINDS:
+            raise UnknownName("only", name, KINDS)
+    every, keep_every = seconds_of(interval, "interval"), seconds_of(store_interval, "store_interval")
+    if every < LEAST_INTERVAL_S:
+        raise InputError("interval", str(interval), f"{LEAST_INTERVAL_S} s or more")
+    if keep_every < 1:
+        raise InputError("store_interval", str(store_interval), "1 s or more: the store has whole seconds")
+    say = tell or (lambda words: None)
+    there, absent = instruments(list(dict.fromkeys(only)) or list(KINDS))
+    if only and absent:
+        raise Refusal(f"{absent[0].name}: {absent[0].problem}", "an instrument that is here, or no name for all")
+    with ExitStack() as open_things:
+        kept = None
+        if store is not None:
+            from chipwise.observe.store.store import open_store
+
+            kept = open_things.enter_context(open_store(store))
+        agent = open_things.enter_context(Agent(there, absent, every, this_host()))
+        if listen is not None:
+            from chipwise.io.endpoint import Endpoint, read_token
+            from chipwise.observe.agent.page import page
+
+            token = read_token(Path(token_file) if token_file is not None else None)
+            endpoint = Endpoint(listen, token, lambda: page(agent.look()[0]))
+            endpoint.start()
+            open_things.callback(endpoint.stop)
+            say(f"port {endpoint.port}, /metrics{', with the bearer token' if token else ''}")
+        samples, states = keep(agent, kept, keep_every if kept is not None else every, rounds, say)
+        return AgentReading(host=agent.host, rounds=rounds or 0, instruments=states, samples=samples)
 
 
 def devices(store: str = "", *, since: str | float = "5min") -> Devices:

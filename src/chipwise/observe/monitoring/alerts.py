@@ -46,15 +46,20 @@ def _alert(row: Mapping[str, str]) -> Alert:
 
 
 def _xids() -> Iterator[Alert]:
-    """The gauge holds the last Xid and never goes back: it is new where it was not the same a while ago."""
+    """An exporter's gauge holds the last Xid and never goes back: it is new where it was not the same a while ago.
+
+    An agent counts them: it is new where there were fewer.
+    """
     series = f"{PREFIX}device_last_xid"
     for number, xid in xids().items():
         if number in EFFECTS:
             continue
+        counted = f'{PREFIX}host_faults{{xid="{number}"}}'
         yield Alert(
             name="Xid",
             topic=Topic.DEVICES,
-            expression=f"{series} == {number} unless on (host, device) ({series} offset {_NEW} == {number})",
+            expression=f"({series} == {number} unless on (host, device) ({series} offset {_NEW} == {number}))"
+            f" or ({counted} > ({counted} offset {_NEW} or {counted} * 0))",
             hold="",
             severity=xid.severity,
             summary=f"Xid {number} of {{{{ $labels.device }}}} of {{{{ $labels.host }}}}: {xid.meaning}",

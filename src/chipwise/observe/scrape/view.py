@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from chipwise.observe.exporters import mapping
+from chipwise.observe.device_table import device_table, units
 from chipwise.observe.scrape.scraper import Page
 from chipwise.observe.store.store import Newest
-from chipwise.present.blocks import Block, Table, Text
+from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import Column, flat, record, table
 from chipwise.present.numbers import plural
 from chipwise.present.result import Result
 from chipwise.present.safe import safe
-from chipwise.units import format_bytes, format_rate
 
 PAGE_COLUMNS: tuple[Column[Page], ...] = (
     Column("endpoint", lambda p: p.url, "endpoint", lambda p: safe(p.url), words=True),
@@ -33,28 +31,6 @@ NEWEST_COLUMNS: tuple[Column[Newest], ...] = (
     Column("at", lambda n: n.at, help="seconds since 1970"),
     Column("labels", lambda n: n.labels, nested=True),
 )
-SHOWN = (  # columns of people's table: series and heading
-    ("device_busy", "busy"), ("device_tensor_active", "tensor"), ("device_memory_active", "memory busy"),
-    ("device_memory_used", "memory used"), ("device_power", "power"), ("device_temperature", "temperature"),
-    ("device_clock", "clock"), ("device_last_xid", "last Xid"), ("serving_running", "running"),
-    ("serving_waiting", "waiting"), ("serving_kv_cache_usage", "KV cache"),
-)  # fmt: skip
-
-
-def units() -> dict[str, str]:
-    """The unit of every series."""
-    return {mapped.series: mapped.unit for mapped in mapping().values()}
-
-
-def _shown(series: str, value: float) -> str:
-    unit = units()[series]
-    if unit == "ratio":
-        return f"{value:.0%}"
-    if unit == "bytes":
-        return format_bytes(value)
-    if unit == "Hz":
-        return format_rate(value, "Hz")
-    return f"{value:.0f} {unit}" if unit in ("W", "°C") else f"{value:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -107,13 +83,4 @@ class Devices(Result):
         """For people."""
         if not self.newest:
             return [Text(f"store {safe(self.store)}: nothing so new")]
-        values: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-        for one in self.newest:
-            values[one.host, one.device][one.series] = one.value
-        count = Counter(series for row in values.values() for series in row)
-        columns = [(series, head) for series, head in SHOWN if count[series]]
-        rows = [
-            [safe(host), safe(device) or "–", *(_shown(s, row[s]) if s in row else "–" for s, _ in columns)]
-            for (host, device), row in values.items()
-        ]
-        return [Table(["host", "device", *(head for _, head in columns)], rows, frozenset({"host", "device"}))]
+        return [device_table((one.host, one.device, one.series, one.value) for one in self.newest)]

@@ -1,0 +1,1 @@
+"""An agent on a node: what its devices, its kernel and its cloud say, as one set of series."""

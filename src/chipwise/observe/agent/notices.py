@@ -1,0 +1,182 @@
+"""What the cloud says is coming to this machine: maintenance, preemption, termination."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from time import time
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from chipwise.bench.reading import Unreadable
+from chipwise.observe.agent.instrument import Measurement
+
+LIMIT_S = 2.0
+MOST_BYTES = 65536
+# Where Google's libraries look for another server, and AWS' (google-auth GCE_METADATA_HOST; AWS SDKs' reference guide,
+# AWS_EC2_METADATA_SERVICE_ENDPOINT), 2026-11-19
+_GOOGLE, _AWS = "GCE_METADATA_HOST", "AWS_EC2_METADATA_SERVICE_ENDPOINT"
+_ADDRESS = "169.254.169.254"
+_FOUND, _UNAUTHORIZED = 200, 401
+_TOKEN_S = "21600"  # six hours, the most that AWS gives
+
+
+class Notice(StrEnum):
+    """What is coming."""
+
+    PREEMPTED = "preempted"
+    MAINTENANCE = "maintenance"
+    TERMINATION = "termination"
+    REBALANCE = "rebalance"  # AWS: at risk of being interrupted
+
+
+class CloudNotices:
+    """Notices of whichever cloud answers here."""
+
+    name = "notices"
+    every_s = 5.0  # AWS advises that often; spot machines have from 25 s (Azure: 30) to two minutes
+
+    def __init__(self) -> None:
+        google, aws = _Google(), _Aws()
+        self._ask: Callable[[], dict[Notice, float]] | None = None
+        for cloud in (google, aws):
+            if cloud.there():
+                self._ask = cloud.notices
+                return
+        raise Unreadable("no cloud's metadata service answers here")
+
+    def read(self) -> Sequence[Measurement]:
+        """When each is due, in seconds since 1970; that of now where it says no time."""
+        assert self._ask is not None
+        return [Measurement("host_notice", at, "", (("notice", kind.value),)) for kind, at in self._ask().items()]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class _Google:
+    """cloud.google.com/compute/docs/metadata/predefined-metadata-keys, .../instances/spot, 2026-11-19."""
+
+    def __init__(self) -> None:
+        self._url = f"http://{os.environ.get(_GOOGLE, _ADDRESS)}/computeMetadata/v1/instance"
+        self._first: dict[Notice, float] = {}
+
+    def there(self) -> bool:
+        return self._get("id") is not None
+
+    def notices(self) -> dict[Notice, float]:
+        due: dict[Notice, float | None] = {}
+        if (self._get("preempted") or "").strip() == "TRUE":
+            due[Notice.PREEMPTED] = None
+        event = (self._get("maintenance-event") or "NONE").strip()
+        if event == "TERMINATE_ON_HOST_MAINTENANCE":
+            due[Notice.TERMINATION] = None
+        elif event != "NONE":
+            due[Notice.MAINTENANCE] = None
+        upcoming = _object(self._get("upcoming-maintenance/?recursive=true"))
+        if upcoming.get("maintenance_status", upcoming.get("maintenanceStatus")) in ("PENDING", "ONGOING"):
+            due[Notice.MAINTENANCE] = _moment(upcoming.get("window_start_time", upcoming.get("windowStartTime")))
+        return _dated(due, self._first)
+
+    def _get(self, path: str) -> str | None:
+        status, text = _answer(Request(f"{self._url}/{path}", headers={"Metadata-Flavor": "Google"}))
+        return text if status == _FOUND else None
+
+
+class _Aws:
+    """docs.aws.amazon.com/AWSEC2/latest/UserGuide: spot-instance-termination-notices, rebalance-recommendations,
+
+    monitoring-instances-status-check_sched, 2026-11-19.
+    """
+
+    def __init__(self) -> None:
+        self._url = os.environ.get(_AWS, f"http://{_ADDRESS}").rstrip("/") + "/latest"
+        self._token = ""
+        self._first: dict[Notice, float] = {}
+
+    def there(self) -> bool:
+        return self._get("meta-data/instance-id") is not None
+
+    def notices(self) -> dict[Notice, float]:
+        due: dict[Notice, float | None] = {}
+        action = _object(self._get("meta-data/spot/instance-action"))
+        if action.get("action") in ("terminate", "stop", "hibernate"):
+            due[Notice.PREEMPTED] = _moment(action.get("time"))
+        advice = _object(self._get("meta-data/events/recommendations/rebalance"))
+        if advice:
+            due[Notice.REBALANCE] = _moment(advice.get("noticeTime"))
+        for event in _list(self._get("meta-data/events/maintenance/scheduled")):
+            if event.get("State") == "active":
+                retired = event.get("Code") in ("instance-retirement", "instance-stop")
+                due[Notice.TERMINATION if retired else Notice.MAINTENANCE] = _moment(event.get("NotBefore"))
+        return _dated(due, self._first)
+
+    def _get(self, path: str) -> str | None:
+        status, text = self._with_token(path)
+        if status == _UNAUTHORIZED:  # the token is over
+            self._token = ""
+            status, text = self._with_token(path)
+        return text if status == _FOUND else None
+
+    def _with_token(self, path: str) -> tuple[int, str]:
+        if not self._token:
+            headers = {"X-aws-ec2-metadata-token-ttl-seconds": _TOKEN_S}
+            status, text = _answer(Request(f"{self._url}/api/token", method="PUT", headers=headers))
+            if status != _FOUND:
+                return 0, ""
+            self._token = text.strip()
+        return _answer(Request(f"{self._url}/{path}", headers={"X-aws-ec2-metadata-token": self._token}))
+
+
+def _dated(due: dict[Notice, float | None], first: dict[Notice, float]) -> dict[Notice, float]:
+    """Each with its time: its own, or that of when it was first seen."""
+    for kind in [kind for kind in first if kind not in due]:
+        del first[kind]
+    return {kind: at if at is not None else first.setdefault(kind, time()) for kind, at in due.items()}
+
+
+def _answer(request: Request) -> tuple[int, str]:
+    """Status and text; 0 where nobody answers. Never through a proxy: the service is this machine's own."""
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=LIMIT_S) as answer:
+            return answer.status, answer.read(MOST_BYTES).decode("utf-8", "replace")
+    except HTTPError as error:
+        return error.code, ""
+    except (URLError, OSError):
+        return 0, ""
+
+
+def _object(text: str | None) -> dict[str, object]:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _list(text: str | None) -> list[dict[str, object]]:
+    try:
+        value = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return []
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _moment(text: object) -> float | None:
+    """Seconds since 1970: of 2026-11-02T10:00:00Z, and of 21 Jan 2027 09:00:43 GMT, as AWS writes events."""
+    if not isinstance(text, str):
+        return None
+    for parse in (datetime.fromisoformat, _written):
+        try:
+            moment = parse(text)
+        except ValueError:
+            continue
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    return None
+
+
+def _written(text: str) -> datetime:
+    return datetime.strptime(text.replace("GMT", "+0000"), "%d %b %Y %H:%M:%S %z")
