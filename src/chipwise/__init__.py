@@ -12,10 +12,10 @@ its first use, so that ``import chipwise`` is quick.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from chipwise.lazy import lazily
 from chipwise.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -122,17 +122,8 @@ __all__ = [
     "update_prices",
     "validate",
 ]
-_HOMES = {"Estimate": "chipwise.predict.estimate", "Knowledge": "chipwise.knowledge"}
-
-
-def __getattr__(name: str) -> Any:
-    """A public name from the module it lives in, at its first use."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOMES.get(name) or ("chipwise.errors" if name[0].isupper() else "chipwise.api")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+_HOMES = {name: "errors" if name[0].isupper() else "api" for name in __all__}
+__getattr__ = lazily(__name__, _HOMES | {"Estimate": "predict.estimate", "Knowledge": "knowledge"})
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from chipwise.lazy import lazily
 
 if TYPE_CHECKING:
     from chipwise.cost.answer import CostAssumptions, state_cost
@@ -58,12 +59,4 @@ _HOMES = {
     "state_cost": "answer",
     "stretch": "spot",
 }
-
-
-def __getattr__(name: str) -> Any:
-    """A name from its module, at its first use: what needs one module of bills does not load comparisons."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily(__name__, _HOMES)  # what needs one module of bills does not load comparisons

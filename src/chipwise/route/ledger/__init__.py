@@ -5,8 +5,9 @@ What it exports is loaded at its first use: the store of telemetry needs its dat
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from chipwise.lazy import lazily
 
 if TYPE_CHECKING:
     from chipwise.route.ledger.error import BadRow, Conflict, LedgerError, masked
@@ -39,12 +40,4 @@ _HOMES = {
     "LedgerView": "view",
     "NewJob": "records",
 }
-
-
-def __getattr__(name: str) -> Any:
-    """A public name from the module it lives in, at its first use."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily(__name__, _HOMES)
