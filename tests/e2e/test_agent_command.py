@@ -44,7 +44,10 @@ def test_what_is_here_is_told_with_the_reasons_of_what_is_not():
     "words, problem",
     [
         ([], "--rounds"),
-        (["--only", "gpu", "--rounds", "1"], "gpu"),
+        (
+            ["--only", "gpu", "--rounds", "1"],
+            "'gpu' is not accepted; expected one of nvidia, tpu, host, kernel, notices",
+        ),
         (["--token-file", "t"], "--rounds"),
         (["--rounds", "1", "--token-file", "t"], "--metrics beside it"),
         (["--rounds", "1", "--store-interval", "5s"], "--store beside it"),
@@ -52,10 +55,12 @@ def test_what_is_here_is_told_with_the_reasons_of_what_is_not():
         (["--rounds", "1", "--metrics", "0.0.0.0:0"], "a bearer token"),
         (["--rounds", "1", "--metrics", "9466"], "HOST:PORT"),
         (["--rounds", "1", "--store", "mysql://db"], "sqlite"),
+        (["--rounds", "1", "--store", "other"], "store other: it is damaged or no database"),
         (["--rounds", "0"], "--rounds"),
     ],
 )
-def test_wrong_inputs_are_one_line(words, problem):
-    done = chipwise_here("observe", "agent", *words)
+def test_wrong_inputs_are_one_line(words, problem, tmp_path):
+    (tmp_path / "other").write_text("no database")
+    done = chipwise_here("observe", "agent", *words, cwd=tmp_path)
     last = done.stderr.splitlines()[-1]
     assert done.returncode == 2 and done.stdout == "" and problem in last and last.startswith("chipwise: "), done.stderr

@@ -73,7 +73,7 @@ def test_a_link_to_nowhere_is_no_place_for_a_ledger(tmp_path):
 def test_a_file_that_is_no_ledger_is_left_as_it_is(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("these are my notes, and no database\n" * 100)
-    assert "damaged or no ledger" in told(submit(path))
+    assert "damaged or no database" in told(submit(path))
     assert path.read_text() == "these are my notes, and no database\n" * 100
 
 

@@ -251,6 +251,30 @@ def test_sys_files_give_energy_temperature_and_clock(tmp_path):
     assert reading.utilization == 0.5 and host.settings() == {"clock_hz": 2.4e9}
 
 
+def test_energy_goes_on_where_a_counter_of_the_kernels_begins_again(tmp_path):
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/stat").write_text("cpu 100 0 100 800 0 0 0 0 0 0\n")
+    packages = [tmp_path / f"sys/class/powercap/intel-rapl:{package}" for package in range(2)]
+
+    def at(*counters):
+        for package, counter in zip(packages, counters, strict=True):
+            (package / "energy_uj").write_text(f"{counter}\n")
+
+    for package in packages:
+        package.mkdir(parents=True)
+        (package / "max_energy_range_uj").write_text("9000000\n")
+    at(8_000_000, 1_000_000)
+    host = Host(tmp_path)
+    joules = [host.read().energy_j]
+    at(500_000, 2_000_000)
+    joules.append(host.read().energy_j)
+    at(1_500_000, 3_000_000)
+    joules.append(host.read().energy_j)
+    assert joules == pytest.approx([9.0, 11.5, 13.5])
+    (packages[0] / "energy_uj").unlink()
+    assert host.read().energy_j is None
+
+
 def test_no_proc_is_a_reason(tmp_path):
     with pytest.raises(Unreadable, match="no /proc"):
         Host(tmp_path)

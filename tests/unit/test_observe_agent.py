@@ -17,7 +17,7 @@ import pytest
 
 import chipwise as cw
 from chipwise.bench.reading import Unreadable
-from chipwise.errors import Refusal, UnknownName
+from chipwise.errors import InputError, Refusal
 from chipwise.observe.agent.agent import Agent, Watch, keep
 from chipwise.observe.agent.child import Child
 from chipwise.observe.agent.host import HostLoad
@@ -68,6 +68,9 @@ def test_disks_and_links_count_once(tmp_path):
     assert (host["host_disk_read"], host["host_disk_written"]) == (51200.0, 25600.0)
     assert (host["host_network_received"], host["host_network_sent"]) == (31.0, 42.0)
     assert (host["host_memory_used"], host["host_memory_total"]) == (614400.0, 1024000.0)
+    (tmp_path / "sys/class/net/eth0/device").mkdir(parents=True)  # a card: the other is a bridge over it
+    host = {series: value for (_, series), value in values(HostLoad(tmp_path)).items()}
+    assert (host["host_network_received"], host["host_network_sent"]) == (30.0, 40.0)
     (tmp_path / "proc/net/dev").unlink()
     assert "host_network_sent" not in {m.series for m in HostLoad(tmp_path).read()}
 
@@ -353,7 +356,7 @@ class Cloud:
     """A metadata service: pages by path; an AWS one wants a token."""
 
     def __init__(self, flavor):
-        self.pages, self.tokens, service = {}, 0, self
+        self.pages, self.tokens, self.broken, service = {}, 0, False, self
 
         class Handler(BaseHTTPRequestHandler):
             def do_PUT(self):
@@ -361,6 +364,8 @@ class Cloud:
                 self.reply(200, f"token-{service.tokens}") if flavor == "aws" else self.reply(405, "")
 
             def do_GET(self):
+                if service.broken:
+                    return self.reply(503, "")
                 if flavor == "google" and self.headers.get("Metadata-Flavor") != "Google":
                     return self.reply(403, "")
                 if flavor == "aws" and self.headers.get("X-aws-ec2-metadata-token") != f"token-{service.tokens}":
@@ -438,6 +443,22 @@ def test_aws_tells_of_spot_rebalancing_and_events(cloud):
         ),
     }
     assert notices(service) == {"preempted": 1795255200.0, "rebalance": 1795251600.0, "maintenance": 1800522043.0}
+
+
+@pytest.mark.parametrize("cloud", ["google", "aws"], indirect=True)
+def test_a_service_that_falls_silent_is_no_word_that_nothing_comes(cloud):
+    cloud.pages = {"id": "7", "preempted": "TRUE", "instance-id": "i-1", "spot/instance-action": '{"action": "stop"}'}
+    service = CloudNotices()
+    first = notices(service)
+    assert list(first) == ["preempted"]
+    cloud.broken = True
+    with pytest.raises(Unreadable, match="answers with status 503"):
+        service.read()
+    cloud.broken = False
+    assert notices(service) == first
+    cloud.close()
+    with pytest.raises(Unreadable, match="does not answer"):
+        service.read()
 
 
 def test_a_machine_of_nobodys_cloud_has_no_notices(monkeypatch):
@@ -528,7 +549,7 @@ def test_a_node_is_observed_and_kept(tmp_path):
 
 
 def test_what_is_not_here_is_refused_only_where_it_is_named():
-    with pytest.raises(UnknownName, match="only: unknown name 'gpu'"):
+    with pytest.raises(InputError, match="only: 'gpu' is not accepted; expected one of nvidia, tpu"):
         cw.observe_node(["gpu"])
     if not any(Path("/dev").glob("accel*")) and not any(Path("/dev").glob("vfio/[0-9]*")):
         with pytest.raises(Refusal, match="tpu: no TPU"):

@@ -21,7 +21,7 @@ class Host:
         if not self._stat.is_file():
             raise Unreadable("no /proc on this machine")
         self._zones = _readable(root / "sys/class/thermal", "thermal_zone*/temp")
-        self._energy = _readable(root / "sys/class/powercap", "intel-rapl:?/energy_uj")
+        self._packages = [_Package(path) for path in _readable(root / "sys/class/powercap", "intel-rapl:?/energy_uj")]
         self._clock = _readable(root / "sys/devices/system/cpu/cpu0/cpufreq", "scaling_cur_freq")
         self._limit = _readable(root / "sys/devices/system/cpu/cpu0/cpufreq", "scaling_max_freq")
         self._cap = _readable(root / "sys/class/powercap", "intel-rapl:?/constraint_0_power_limit_uw")
@@ -36,7 +36,7 @@ class Host:
             self._ticks = (busy, total)
         return Reading(
             time_s=time.monotonic(),
-            energy_j=_sum(self._energy, 1e-6),
+            energy_j=self._energy(),
             utilization=(busy - busy_before) / passed if passed else None,
             memory_bytes=self._memory(),
             temperature_c=max((_number(zone) or 0.0 for zone in self._zones), default=0.0) / 1000 or None,
@@ -61,6 +61,11 @@ class Host:
             ticks = [int(word) for word in file.readline().split()[1:9]]
         return sum(ticks) - sum(ticks[i] for i in _IDLE), sum(ticks)
 
+    def _energy(self) -> float | None:
+        """Joules of all packages since some moment; none where one of them no longer answers."""
+        values = [package.microjoules() for package in self._packages]
+        return sum(value for value in values if value is not None) * 1e-6 if values and None not in values else None
+
     def _memory(self) -> float | None:
         """Bytes in use on the whole machine."""
         try:
@@ -71,6 +76,24 @@ class Host:
         if "MemTotal" not in kib or "MemAvailable" not in kib:
             return None
         return (kib["MemTotal"] - kib["MemAvailable"]) * 1024
+
+
+class _Package:
+    """The energy of a package, whose counter begins again every few minutes (kernel: power/powercap/powercap.rst)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._range = path, _number(path.with_name("max_energy_range_uj")) or 0.0
+        self._last = self._before = 0.0
+
+    def microjoules(self) -> float | None:
+        """Since some moment; never less than before."""
+        value = _number(self._path)
+        if value is None:
+            return None
+        if value < self._last:
+            self._before += self._range or self._last
+        self._last = value
+        return self._before + value
 
 
 def _readable(folder: Path, pattern: str) -> tuple[Path, ...]:

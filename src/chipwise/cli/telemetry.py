@@ -64,8 +64,8 @@ def scrape(
 ) -> None:
     """Ask exporters that run already, and keep what they say as one set of series, whichever exporter it is.
 
-    dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang. What they leave out
-    is absent and not zero. An endpoint that is down is told on stderr and does not stop the others.
+    dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang, `observe agent`.
+    What they leave out is absent and not zero. An endpoint that is down is told on stderr and does not stop the others.
     """
     from chipwise import api
     from chipwise.present.output import show
@@ -161,7 +161,7 @@ def rules(
     """Write rules for Prometheus: what exporters call by many names as one set of series, and alerts on them.
 
     Of dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang, a router's
-    --metrics and `observe jobs --metrics`. A rule whose exporter you do not run stays empty.
+    --metrics, `observe agent --metrics` and `observe jobs --metrics`. A rule whose exporter you do not run stays empty.
     """
     from chipwise import api
     from chipwise.present.output import show, write

@@ -259,11 +259,11 @@ def scrape(
     if not urls:
         raise MissingInput([["endpoints"]])
     every = seconds_of(interval, "interval")
-    with open_store(store) as kept:
-        pages = run(urls, kept, every, rounds, tell or (lambda words: None))
+    with open_store(store) as telemetry:
+        pages = run(urls, telemetry, every, rounds, tell or (lambda words: None))
         if all(page.problem for page in pages):
             raise Refusal(f"no endpoint answers: {pages[0].url}: {pages[0].problem}", "exporters that run")
-        return Scraped(store=kept.where, rounds=rounds or 0, pages=pages)
+        return Scraped(store=telemetry.where, rounds=rounds or 0, pages=pages)
 
 
 def observe_node(
@@ -289,14 +289,14 @@ def observe_node(
     """
     from contextlib import ExitStack
 
-    from chipwise.errors import InputError, Refusal, UnknownName
+    from chipwise.errors import InputError, Refusal
     from chipwise.observe.agent.agent import KINDS, LEAST_INTERVAL_S, Agent, instruments, keep, this_host
     from chipwise.observe.agent.view import AgentReading
     from chipwise.verbs.arguments import seconds_of
 
     for name in only:
         if name not in KINDS:
-            raise UnknownName("only", name, KINDS)
+            raise InputError("only", name, f"one of {', '.join(KINDS)}")
     every, keep_every = seconds_of(interval, "interval"), seconds_of(store_interval, "store_interval")
     if every < LEAST_INTERVAL_S:
         raise InputError("interval", str(interval), f"{LEAST_INTERVAL_S} s or more")
@@ -307,11 +307,11 @@ def observe_node(
     if only and absent:
         raise Refusal(f"{absent[0].name}: {absent[0].problem}", "an instrument that is here, or no name for all")
     with ExitStack() as open_things:
-        kept = None
+        telemetry = None
         if store is not None:
             from chipwise.observe.store.store import open_store
 
-            kept = open_things.enter_context(open_store(store))
+            telemetry = open_things.enter_context(open_store(store))
         agent = open_things.enter_context(Agent(there, absent, every, this_host()))
         if listen is not None:
             from chipwise.io.endpoint import Endpoint, read_token
@@ -322,7 +322,7 @@ def observe_node(
             endpoint.start()
             open_things.callback(endpoint.stop)
             say(f"port {endpoint.port}, /metrics{', with the bearer token' if token else ''}")
-        samples, states = keep(agent, kept, keep_every if kept is not None else every, rounds, say)
+        samples, states = keep(agent, telemetry, every if telemetry is None else keep_every, rounds, say)
         return AgentReading(host=agent.host, rounds=rounds or 0, instruments=states, samples=samples)
 
 

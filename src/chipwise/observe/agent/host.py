@@ -61,15 +61,19 @@ class HostLoad:
         return out | {"host_disk_free": float(space.f_bavail * space.f_frsize)}
 
     def _network(self) -> dict[str, float]:
-        received = sent = links = 0
+        links: dict[str, tuple[int, int]] = {}
         for line in _lines(self._root / "proc/net/dev"):
             name, colon, rest = line.partition(":")
             words = rest.split()
             if colon and name.strip() != "lo" and len(words) > _SENT:
-                received += int(words[_RECEIVED])
-                sent += int(words[_SENT])
-                links += 1
-        return {"host_network_received": float(received), "host_network_sent": float(sent)} if links else {}
+                links[name.strip()] = int(words[_RECEIVED]), int(words[_SENT])
+        # bonds, bridges and the pairs of containers would count what a card moves again; a container has no card
+        cards = [name for name in links if (self._root / "sys/class/net" / name / "device").exists()]
+        moved = [links[name] for name in cards or links]
+        if not moved:
+            return {}
+        received, sent = (float(sum(octets)) for octets in zip(*moved, strict=True))
+        return {"host_network_received": received, "host_network_sent": sent}
 
 
 def _disks(root: Path) -> Iterator[str]:

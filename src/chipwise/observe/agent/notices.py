@@ -20,7 +20,7 @@ MOST_BYTES = 65536
 # AWS_EC2_METADATA_SERVICE_ENDPOINT), 2026-11-19
 _GOOGLE, _AWS = "GCE_METADATA_HOST", "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 _ADDRESS = "169.254.169.254"
-_FOUND, _UNAUTHORIZED = 200, 401
+_FOUND, _UNAUTHORIZED, _NONE = 200, 401, 404
 _TOKEN_S = "21600"  # six hours, the most that AWS gives
 
 
@@ -65,7 +65,7 @@ class _Google:
         self._first: dict[Notice, float] = {}
 
     def there(self) -> bool:
-        return self._get("id") is not None
+        return _present(self._get, "id")
 
     def notices(self) -> dict[Notice, float]:
         due: dict[Notice, float | None] = {}
@@ -82,8 +82,7 @@ class _Google:
         return _dated(due, self._first)
 
     def _get(self, path: str) -> str | None:
-        status, text = _answer(Request(f"{self._url}/{path}", headers={"Metadata-Flavor": "Google"}))
-        return text if status == _FOUND else None
+        return _page(*_answer(Request(f"{self._url}/{path}", headers={"Metadata-Flavor": "Google"})))
 
 
 class _Aws:
@@ -98,7 +97,7 @@ class _Aws:
         self._first: dict[Notice, float] = {}
 
     def there(self) -> bool:
-        return self._get("meta-data/instance-id") is not None
+        return _present(self._get, "meta-data/instance-id")
 
     def notices(self) -> dict[Notice, float]:
         due: dict[Notice, float | None] = {}
@@ -119,14 +118,14 @@ class _Aws:
         if status == _UNAUTHORIZED:  # the token is over
             self._token = ""
             status, text = self._with_token(path)
-        return text if status == _FOUND else None
+        return _page(status, text)
 
     def _with_token(self, path: str) -> tuple[int, str]:
         if not self._token:
             headers = {"X-aws-ec2-metadata-token-ttl-seconds": _TOKEN_S}
             status, text = _answer(Request(f"{self._url}/api/token", method="PUT", headers=headers))
             if status != _FOUND:
-                return 0, ""
+                return status, ""
             self._token = text.strip()
         return _answer(Request(f"{self._url}/{path}", headers={"X-aws-ec2-metadata-token": self._token}))
 
@@ -136,6 +135,24 @@ def _dated(due: dict[Notice, float | None], first: dict[Notice, float]) -> dict[
     for kind in [kind for kind in first if kind not in due]:
         del first[kind]
     return {kind: at if at is not None else first.setdefault(kind, time()) for kind, at in due.items()}
+
+
+def _present(get: Callable[[str], str | None], path: str) -> bool:
+    try:
+        return get(path) is not None
+    except Unreadable:
+        return False
+
+
+def _page(status: int, text: str) -> str | None:
+    """A page, or None where there is none: that is how most notices say that nothing comes. All else is no answer."""
+    if status not in (_FOUND, _NONE):
+        raise Unreadable(
+            f"the cloud's metadata service answers with status {status}"
+            if status
+            else "the cloud's metadata service does not answer"
+        )
+    return text if status == _FOUND else None
 
 
 def _answer(request: Request) -> tuple[int, str]:

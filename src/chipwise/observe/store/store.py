@@ -210,11 +210,11 @@ def open_store(url: str = "", create: bool = True) -> TelemetryStore:
     if url.startswith(("postgresql://", "postgres://")):
         from chipwise.route.ledger.postgres import PostgreSQL
 
-        return TelemetryStore(PostgreSQL(url))
+        return TelemetryStore(PostgreSQL(url, noun="store"))
     path = url.removeprefix("sqlite://") if url.startswith("sqlite:///") else url
     if "://" in path:
         raise InputError("store", url.split("://")[0] + "://", "a path, sqlite:///PATH or postgresql://...")
     file = Path(path).expanduser() if path else data_folder() / "telemetry.db"
     if not create and not file.exists():
         raise InputError("store", str(file), "a store; `chipwise observe scrape` makes one")
-    return TelemetryStore(SQLite(file, create=True))
+    return TelemetryStore(SQLite(file, create=True, noun="store"))

@@ -163,9 +163,10 @@ class SQLite(Database):
 
     identity = "INTEGER PRIMARY KEY"
 
-    def __init__(self, path: Path, create: bool, busy_s: float = BUSY_S) -> None:
+    def __init__(self, path: Path, create: bool, busy_s: float = BUSY_S, noun: str = "ledger") -> None:
+        """`noun` is what its users call it in messages."""
         super().__init__()
-        self.where = str(path)
+        self.where, self._noun = str(path), noun
         with self._typed():
             if create:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -179,7 +180,10 @@ class SQLite(Database):
                 )
             if not path.is_file():
                 raise LedgerError(
-                    self.where, "it is a folder, a pipe or a device", "name a file, or one that is to be made"
+                    self.where,
+                    "it is a folder, a pipe or a device",
+                    "name a file, or one that is to be made",
+                    noun=noun,
                 )
             self._link = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
             try:
@@ -189,6 +193,7 @@ class SQLite(Database):
                         self.where,
                         f"its file system has no write-ahead log (SQLite stays with {mode})",
                         "name a file on a disk of this machine, or use PostgreSQL",
+                        noun=noun,
                     )
                 for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                     self._link.execute(f"PRAGMA {pragma}")
@@ -214,7 +219,7 @@ class SQLite(Database):
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise LedgerError(self.where, *_problem(error), temporary=_passing(error)) from None
+            raise LedgerError(self.where, *_problem(error), temporary=_passing(error), noun=self._noun) from None
 
     def _begin_write(self) -> None:
         self._link.execute("BEGIN IMMEDIATE")
@@ -324,7 +329,7 @@ def _problem(error: Exception) -> tuple[str, str]:
         return "the disk is full", f"{_KEPT}; make room and try again"
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return (
-            f"it is damaged or no ledger ({text})",
+            f"it is damaged or no database ({text})",
             "it was left as it is; restore a copy, or rescue its rows with `sqlite3 FILE .recover`",
         )
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")) or isinstance(
@@ -332,7 +337,7 @@ def _problem(error: Exception) -> tuple[str, str]:
     ):
         return (
             f"it can't be opened for writing ({text})",
-            f"{_KEPT}; make the file and its folder writable, or name another ledger",
+            f"{_KEPT}; make the file and its folder writable, or name another file",
         )
     if name.startswith("SQLITE_IOERR"):
         return f"the disk failed or is full ({name}: {text})", (

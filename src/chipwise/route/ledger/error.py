@@ -20,12 +20,13 @@ class LedgerError(ChipwiseError):
         missing: bool = False,
         temporary: bool = False,
         values: bool = False,
+        noun: str = "ledger",
     ) -> None:
         self.where, self.problem, self.remedy = masked(where), masked(problem), remedy
         self.missing = missing  # there is none yet
         self.temporary = temporary  # the same step may succeed later
         self.values = values  # no column holds a value of the step: it concerns that step alone
-        super().__init__(" ".join(f"ledger {self.where}: {self.problem}; {remedy}".split()))
+        super().__init__(" ".join(f"{noun} {self.where}: {self.problem}; {remedy}".split()))
 
 
 class BadRow(ChipwiseError):

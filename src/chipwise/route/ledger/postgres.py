@@ -44,9 +44,10 @@ class PostgreSQL(Database):
 
     identity = "BIGINT PRIMARY KEY"
 
-    def __init__(self, url: str, busy_s: float = BUSY_S) -> None:
+    def __init__(self, url: str, busy_s: float = BUSY_S, noun: str = "ledger") -> None:
+        """`noun` is what its users call it in messages."""
         super().__init__()
-        self.where, self._url, self._busy_s = masked(url), url, busy_s
+        self.where, self._url, self._busy_s, self._noun = masked(url), url, busy_s, noun
         self._link: psycopg.Connection[Row] | None = None
         self._inside = False  # a transaction: it must not go on over another connection
         self._writing = False
@@ -88,7 +89,7 @@ class PostgreSQL(Database):
             yield
         except psycopg.Error as error:
             raise LedgerError(
-                self.where, *_problem(error), temporary=_passing(error), values=_of_values(error)
+                self.where, *_problem(error), temporary=_passing(error), values=_of_values(error), noun=self._noun
             ) from None
 
     def _begin(self, sql: str) -> list[Row]:
@@ -287,7 +288,6 @@ def _problem(error: Any) -> tuple[str, str]:
     if not state or state.startswith(("08", "57P")):
         return (
             f"the server does not answer ({text})",
-            "what was committed is kept; whether the last step was, the "
-            "ledger says once the server is back: try again then",
+            "what was committed is kept; whether the last step was, it says once the server is back: try again then",
         )
     return f"{text} (SQLSTATE {state})", kept
