@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import lane
-from scratch import VARIABLE, Run
+from scratch import VARIABLE, Run, Span
 
 # the same examples on every machine, however slow it is
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -106,7 +106,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"the {lane.SLOWEST} slowest tests, the costliest files, and all by folder")
         for line in lane.table(rows):
             terminalreporter.line(line)
-    left = RUN.left_behind()
+    every = (report for reports in terminalreporter.stats.values() for report in reports)
+    left = RUN.left_behind([Span(r.nodeid, r.start, r.stop) for r in every if isinstance(r, pytest.TestReport)])
     if left:
         terminalreporter.section("left behind by the tests", red=True)
         for each in left:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,15 @@ ALLOWED = re.compile(r"home|pytest-of-.+|torchinductor_.+")
 LONGEST = 24  # of the name of a temporary folder: sockets below it have 107 bytes, and Ray's own part takes 62
 PATIENCE_S = 20.0  # for processes that were told to end
 USERS_OWN = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "RAY_TMPDIR", "NUMBA_CACHE_DIR")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a test ran."""
+
+    test: str
+    start: float
+    stop: float
 
 
 @dataclass
@@ -56,8 +65,8 @@ class Run:
         tempfile.tempdir = None  # asks the environment again
         return cls(folder, frozenset(untracked()), frozenset(shared_memory()))
 
-    def left_behind(self) -> list[str]:
-        """What outlived the run, a line each; processes among it are killed."""
+    def left_behind(self, tests: Sequence[Span] = ()) -> list[str]:
+        """What outlived the run, a line each; processes among it are killed. Files with the tests that ran beside them."""
         end = time.monotonic() + PATIENCE_S
         while (alive := list(processes(self.folder))) and time.monotonic() < end:
             time.sleep(0.2)
@@ -66,9 +75,7 @@ class Run:
                 os.kill(pid, 9)
         found = [f"process {pid}: {words}" for pid, words in alive]
         found += [
-            f"in the temporary folder: {entry.name}{'/' * entry.is_dir()}"
-            for entry in sorted(self.folder.iterdir())
-            if not ALLOWED.fullmatch(entry.name)
+            described(entry, tests) for entry in sorted(self.folder.iterdir()) if not ALLOWED.fullmatch(entry.name)
         ]
         found += [f"shared memory: {name}" for name in sorted(shared_memory() - self.shared - mapped())]
         return found + [f"in the checkout: {name}" for name in sorted(untracked() - self.untracked)]
@@ -76,6 +83,19 @@ class Run:
     def end(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def described(entry: Path, tests: Sequence[Span]) -> str:
+    """A file or folder: what is in it, and which tests ran when it was last changed."""
+    inside = [path.name for path in sorted(entry.iterdir())] if entry.is_dir() else []
+    changed = entry.lstat().st_mtime
+    beside = dict.fromkeys(span.test for span in tests if span.start <= changed <= span.stop)
+    parts = [
+        f"in the temporary folder: {entry.name}{'/' * entry.is_dir()}",
+        f" with {', '.join(inside[:3])}{' and more' * (len(inside) > 3)}" if inside else "",
+        f", changed during {', '.join(beside)}" if beside else "",
+    ]
+    return "".join(parts)
 
 
 def processes(folder: Path) -> Iterator[tuple[int, str]]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,8 @@ def main(port: int, nodes: dict, scratch: str) -> None:
     """Start, obey, stop."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    from ray._private import services
+    from ray._raylet import DASHBOARD_AGENT_LISTEN_PORT_NAME, persist_port
     from ray.cluster_utils import Cluster
 
     common = {"node_ip_address": HOST, "temp_dir": scratch, "object_store_memory": 80 * 2**20}
@@ -133,6 +136,17 @@ def main(port: int, nodes: dict, scratch: str) -> None:
         """A raylet that has to learn the ports of its agents from them dies if they take over 15 s to start."""
         return {name: free_port() for name in agents}
 
+    start_raylet = services.start_raylet
+
+    def raylet_with_port(*words, **options):
+        """Start a raylet that finds the one port that Ray 2.60 does not tell it where it looks for it."""
+        session, node = (
+            signature(start_raylet).bind(*words, **options).arguments[name] for name in ("session_dir", "node_id")
+        )
+        persist_port(session, node, DASHBOARD_AGENT_LISTEN_PORT_NAME, options["dashboard_agent_listen_port"])
+        return start_raylet(*words, **options)
+
+    services.start_raylet = raylet_with_port
     cluster = Cluster(
         initialize_head=True,
         head_node_args={
