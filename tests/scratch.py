@@ -22,6 +22,7 @@ VARIABLE = "CHIPWISE_TEST_RUN"  # names the run's folder; every process that a t
 # made by the run itself or by caches of libraries that no variable moves, and removed with the run
 ALLOWED = re.compile(r"home|pytest-of-.+|torchinductor_.+")
 LONGEST = 24  # of the name of a temporary folder: sockets below it have 107 bytes, and Ray's own part takes 62
+TICK_S = 0.02  # the file system's clock is the kernel's, which goes in steps
 PATIENCE_S = 20.0  # for processes that were told to end
 USERS_OWN = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "RAY_TMPDIR", "NUMBA_CACHE_DIR")
 
@@ -89,7 +90,7 @@ def described(entry: Path, tests: Sequence[Span]) -> str:
     """A file or folder: what is in it, and which tests ran when it was last changed."""
     inside = [path.name for path in sorted(entry.iterdir())] if entry.is_dir() else []
     changed = entry.lstat().st_mtime
-    beside = dict.fromkeys(span.test for span in tests if span.start <= changed <= span.stop)
+    beside = dict.fromkeys(span.test for span in tests if span.start - TICK_S <= changed <= span.stop)
     parts = [
         f"in the temporary folder: {entry.name}{'/' * entry.is_dir()}",
         f" with {', '.join(inside[:3])}{' and more' * (len(inside) > 3)}" if inside else "",
