@@ -4,13 +4,16 @@ import itertools
 import multiprocessing
 import time
 from collections import Counter
+from dataclasses import replace
 from math import inf
 
 import pytest
 from ledger_cases import POOLS, start, submission
 from postgres_server import postgres_server
 
+from chipwise.errors import InputError
 from chipwise.route.ledger import LedgerError, open_ledger
+from chipwise.route.ledger.actor import Actor
 from chipwise.route.ledger.postgres import OFTEN, PostgreSQL
 from chipwise.route.pool import Pool
 from chipwise.route.router.job_cache import JobCache
@@ -40,12 +43,83 @@ def messages(monkeypatch, ledger):
     return sent
 
 
-def test_a_submission_is_two_messages_and_one_wait_for_the_disk(server, monkeypatch):
+def test_a_submission_is_one_message_and_several_are_two(server, monkeypatch):
     with open_ledger(server.database("messages")) as ledger:
-        ledger.submit([submission()], 1.0)
+        for n in range(OFTEN):  # until the server keeps the plans
+            ledger.submit([submission()], 1.0 + n)
+        ledger.submit([submission()], 10.0)
         sent = messages(monkeypatch, ledger)
-        assert ledger.submit([submission()], 2.0) == ["2"]
-        assert len(sent) == 2  # what is there, with the lock; then all that is written, with the end
+        assert ledger.submit([submission()], 11.0) == [str(OFTEN + 2)]
+        assert len(sent) == 1  # with the lock, the end and the wait for the disk
+        assert ledger.submit([submission(), submission()], 12.0) == [str(OFTEN + 3), str(OFTEN + 4)]
+        assert len(sent) == 3  # what is there, with the lock; then all that is written, with the end
+
+
+NAMES = [
+    "it's",
+    "\\'; DROP TABLE jobs; --",
+    '"$1 ? % {} \\" \\u00e9',
+    "\u00e9\u2028\U0001f600",
+    "E'\\\\\n\t",
+    "a\0b\ud800",
+    "?" * 50,
+]
+
+
+@pytest.mark.parametrize("setting", ["on", "off"])
+def test_what_the_server_numbers_and_hashes_is_as_ours(server, setting):
+    """One by one the server makes number and hashes, of several at once we do: rows, events and chain are alike."""
+    url = server.database(f"hashes_{setting}")
+    with open_ledger(url) as ledger:
+        ledger._db.run(f"SET standard_conforming_strings = {setting}")
+        for n, name in enumerate(NAMES * 2):  # the clock stands still, and the server has plans in the second half
+            actor = Actor(f"chain {name}", name, "submitter", name)
+            new = replace(submission(name), team=name)
+            ours, theirs = f"{3 * n + 1}", [f"{3 * n + 2}", f"{3 * n + 3}"]
+            assert ledger.submit([new], 7.1, actor) == [ours]
+            assert ledger.submit([new, new], 7.1, actor) == theirs
+            one, two = (ledger.job(number) for number in (ours, theirs[0]))
+            assert replace(one, id=two.id, changed=two.changed) == two and one.changed < two.changed
+            events = [replace(ledger.events(number)[0], id=0, job_id="") for number in (ours, theirs[0])]
+            assert events[0] == events[1]
+        rows = ledger._db.all("SELECT id, key, digest, failures, done, spent FROM jobs ORDER BY id")
+        assert [row[0] for row in rows] == [*range(1, 6 * len(NAMES) + 1)]
+        assert len({row[1:] for row in rows}) == len(NAMES)
+        verified = ledger.verify_audit()
+        assert verified.problems == () and len(verified.heads) == len(NAMES)
+        assert all(head.number == 4 for head in verified.heads)
+        assert ledger.check() == []
+    with open_ledger(url) as ledger:
+        ledger._db.run("UPDATE jobs SET team = 'another' WHERE id = 1")
+        assert "jobs 1 to 1 are not as they were submitted" in str(ledger.verify_audit().problems)
+
+
+@pytest.mark.parametrize("where", ["sqlite", "postgres"])
+def test_a_transaction_that_is_known_beforehand_is_all_or_nothing(server, tmp_path, where):
+    with open_ledger(str(tmp_path / "ledger.db") if where == "sqlite" else server.database("at_once")) as ledger:
+        add = "INSERT INTO meta (name, value) VALUES (?, ?)"
+        assert ledger._db.at_once([(add, ("a", "1")), ("SELECT value FROM meta WHERE name = ?", ("a",))]) == [("1",)]
+        with pytest.raises(LedgerError):
+            ledger._db.at_once([(add, ("b", "1")), (add, ("a", "1"))])
+        assert ledger._db.one("SELECT count(*) FROM meta WHERE name = 'b'") == (0,)
+
+
+def test_a_job_without_a_place_to_run_is_refused_before_anything_is_sent(server, monkeypatch):
+    with open_ledger(server.database("refused")) as ledger:
+        sent = messages(monkeypatch, ledger)
+        with pytest.raises(InputError, match="a job that can run in some pool"):
+            ledger.submit([replace(submission(), options=())], 1.0)
+        assert sent == []
+        assert ledger.submit([submission()], 1.0) == ["1"]
+
+
+def test_an_error_in_the_one_message_leaves_nothing_and_the_connection_goes_on(server):
+    with open_ledger(server.database("error")) as ledger:
+        ledger._db.run("ALTER TABLE events RENAME TO elsewhere")
+        with pytest.raises(LedgerError, match="events"):
+            ledger.submit([submission()], 1.0)
+        ledger._db.run("ALTER TABLE elsewhere RENAME TO events")
+        assert ledger.jobs() == [] and ledger.submit([submission()], 2.0) == ["1"]
 
 
 @pytest.mark.parametrize("setting", ["on", "off"])

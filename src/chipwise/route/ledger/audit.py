@@ -63,22 +63,73 @@ def append_after(
     """The same, where the number and the hash of the chain's last entry are known; None: it has none."""
     chain = storable(actor.chain)
     number, previous = (1, _genesis(db, chain)) if last is None else (int(last[0]) + 1, str(last[1]))
-    who = storable(f"{actor.who} ({actor.source})" if actor.source else actor.who)
+    who = _person(actor)
     detail = storable(detail)
     detail = detail if len(detail) <= MOST_DETAIL else f"{detail[: MOST_DETAIL - 20]} ... (cut short)"
     row = (chain, number, float(now), who, actor.role, command, job, detail, previous)
     db.run(f"INSERT INTO audit ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row, _hash(row))
 
 
+def _person(actor: Actor) -> str:
+    return storable(f"{actor.who} ({actor.source})" if actor.source else actor.who)
+
+
 def _genesis(db: Database, chain: str) -> str:
     uid = db.one("SELECT value FROM meta WHERE name = 'uid'")
-    return hashlib.sha256(f"{uid[0] if uid else ''} {chain}".encode()).hexdigest()
+    return _first(str(uid[0]) if uid else "", chain)
+
+
+def _first(uid: str, chain: str) -> str:
+    """What stands for the hash before the first entry of a chain."""
+    return hashlib.sha256(f"{uid} {chain}".encode()).hexdigest()
 
 
 def _hash(row: Sequence[object]) -> str:
     """The hash of an entry: of all its columns before, which JSON keeps apart."""
-    text = json.dumps(list(row), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_compact(row).encode()).hexdigest()
+
+
+def _compact(values: Sequence[object]) -> str:
+    return json.dumps(list(values), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def append_last_job(uid: str, actor: Actor, columns: Row, now: float) -> tuple[str, tuple[object, ...]]:
+    """A statement for a database that makes hashes itself: the entry of the submission of the last job there is.
+
+    It gives the entry's detail. `columns`: of JOB_COLUMNS all after the id, which is not known here, as little as the
+    number of the entry and the hash before it: so nobody waits for them to be read.
+    """
+    chain = storable(actor.chain)
+    at, who = float(now), _person(actor)
+    job = ", " + json.dumps(list(columns))[1:]
+    # the text that is hashed, but for the entry's number, the job's twice, its digest and the hash before
+    head = _compact([chain])[:-1]
+    middle = _compact([at, who, actor.role, SUBMITTED, None, '{"jobs": '])[1:-2]
+    digest, end = json.dumps(', "sha256": "')[1:-1], _compact(['"}', ""])[2:-2]
+    values = (chain, _first(uid, chain), job, chain, at, who, actor.role, head, middle, digest, end)
+    return _APPEND_LAST_JOB, values
+
+
+# As `_digest`, `submission_detail` and `_hash` write it, to the letter: `verify` reckons all of it again.
+_APPEND_LAST_JOB = f"""
+    WITH job AS (SELECT max(id) AS id FROM jobs),
+    last AS (SELECT number, hash FROM audit WHERE chain = ? ORDER BY number DESC LIMIT 1),
+    entry AS (SELECT coalesce((SELECT number FROM last), 0) + 1 AS number,
+        coalesce((SELECT hash FROM last), ?) AS previous,
+        '[' || id || ', ' || id || ']' AS ids,
+        encode(sha256(convert_to('[' || id || ? || chr(10), 'UTF8')), 'hex') AS digest FROM job)
+    INSERT INTO audit ({COLUMNS})
+    SELECT ?, number, CAST(? AS DOUBLE PRECISION), ?, ?, '{SUBMITTED}', NULL,
+        '{{"jobs": ' || ids || ', "sha256": "' || digest || '"}}', previous,
+        encode(sha256(convert_to(
+            ? || ',' || number || ',' || ? || ids || ? || digest || ? || previous || '"]', 'UTF8')), 'hex') FROM entry
+    RETURNING detail"""
+
+
+def submission_ids(detail: str) -> tuple[int, int]:
+    """The first and the last job of a submission, from what is kept of it."""
+    first, last = json.loads(detail)["jobs"]
+    return int(first), int(last)
 
 
 def submission_detail(jobs: Sequence[Row]) -> str:

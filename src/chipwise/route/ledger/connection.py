@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import os
+import select
 import ssl
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,8 +138,8 @@ def _bounded() -> Any:
         silent = False  # given up as such
         codec = "utf-8"  # of the texts that are sent
 
-        def exchange(self, message: str) -> list[Row]:
-            """Send statements that hold their values, in one message; the rows of the last.
+        def exchange(self, message: str, after: int = 0) -> list[Row]:
+            """Send statements that hold their values, in one message; the rows of the last, or of one before others.
 
             What a cursor would find out about each of them takes the client longer than the server takes to answer.
             """
@@ -147,8 +149,15 @@ def _bounded() -> Any:
                 if result.status == module.pq.ExecStatus.FATAL_ERROR:
                     raise module.errors.error_from_result(result, encoding=self.codec)
             rows = module.adapt.Transformer(self)
-            rows.set_pgresult(results[-1])
-            return rows.load_rows(0, results[-1].ntuples, tuple)  # type: ignore[no-any-return]
+            answer = results[-1 - after]
+            rows.set_pgresult(answer)
+            return rows.load_rows(0, answer.ntuples, tuple)  # type: ignore[no-any-return]
+
+        def notice_end(self) -> None:
+            """See whether the server has closed the connection, between two messages; without a wait."""
+            with suppress(module.OperationalError):  # where theirs is closed, ours is now
+                while not self.closed and select.select([self.pgconn.socket], [], [], 0)[0]:
+                    self.pgconn.consume_input()  # why it ends comes before the end
 
         def _exchanged(self, message: bytes) -> Generator[Any, Any, Any]:
             self.pgconn.send_query(message)

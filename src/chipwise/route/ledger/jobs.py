@@ -51,6 +51,62 @@ def prepare(jobs: Sequence[NewJob]) -> list[Prepared]:
     return prepared
 
 
+_COLUMNS = (
+    "key", "digest", "name", "owner", "state", "submitted",
+    "job", "options", "infeasible", "reason", "submitter", "team",
+)  # fmt: skip
+
+
+def _row(new: Prepared, now: float, actor: Actor) -> tuple[object, ...]:
+    """_COLUMNS of a job that is submitted."""
+    if not new.options:
+        raise InputError(f"job {new.job.name}", "no option", "a job that can run in some pool")
+    return (
+        new.key,
+        new.digest,
+        text_of(new.job.name),
+        text_of(new.job.owner),
+        PENDING,
+        now,
+        new.text,
+        new.options,
+        new.infeasible,
+        "no scheduling pass yet",
+        text_of(actor.who),
+        text_of(new.team),
+    )
+
+
+def _audited(row: Sequence[object]) -> tuple[object, ...]:
+    """Of _COLUMNS those that the audit log keeps a digest of, in its order."""
+    return tuple(row[_COLUMNS.index(name)] for name in audit.JOB_COLUMNS.split(", ")[1:])
+
+
+def submit_one(db: Database, new: Prepared, now: float, actor: Actor, uid: str) -> str:
+    """Write a job that has no key; its id. Number, order and hash are made by the database, which `makes_hashes`."""
+    row, places = _row(new, now, actor), ", ".join("?" * len(_COLUMNS))
+    [(detail,)] = db.at_once(
+        [
+            (
+                f"INSERT INTO jobs (id, {', '.join(_COLUMNS)}, changed) "
+                f"VALUES ((SELECT coalesce(max(id), 0) + 1 FROM jobs), {places}, greatest(?, {_NEXT_CHANGE}))",
+                (*row, now),
+            ),
+            (_NOTE_LAST_JOB, (now,)),
+            audit.append_last_job(uid, actor, _audited(row), now),
+        ]
+    )
+    return str(audit.submission_ids(detail)[1])
+
+
+# as `rows.stamp`: the next number or the one after it
+_NEXT_CHANGE = "(SELECT coalesce(max(changed), 0) * 1.0000000000000002 FROM jobs WHERE changed < 1e300)"
+_NOTE_LAST_JOB = (
+    "INSERT INTO events (id, at, job_id, attempt, kind, text, data) VALUES "
+    "((SELECT coalesce(max(id), 0) + 1 FROM events), ?, (SELECT max(id) FROM jobs), '', 'submitted', '', '{}')"
+)
+
+
 def submit(db: Database, jobs: Sequence[Prepared], now: float, actor: Actor) -> list[str]:
     """Write jobs, all or none; their ids. A key that is there already stands for the job submitted with it."""
     ids: list[str] = []
@@ -64,38 +120,16 @@ def submit(db: Database, jobs: Sequence[Prepared], now: float, actor: Actor) -> 
             _same(new.job, digest, *existing, same_batch=key in batch_keys)
             ids.append(existing[0])
             continue
-        if not new.options:
-            raise InputError(f"job {new.job.name}", "no option", "a job that can run in some pool")
-        rows.append(
-            (
-                number,
-                key,
-                digest,
-                text_of(new.job.name),
-                text_of(new.job.owner),
-                PENDING,
-                now,
-                new.text,
-                new.options,
-                new.infeasible,
-                "no scheduling pass yet",
-                changed,
-                text_of(actor.who),
-                text_of(new.team),
-            )
-        )
+        rows.append((number, *_row(new, now, actor), changed))
         ids.append(str(number))
         if key:
             batch_keys[key] = (str(number), digest)
         number += 1
-    db.many(
-        "INSERT INTO jobs (id, key, digest, name, owner, state, submitted, job, options, infeasible, reason, changed, "
-        "submitter, team) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )
+    places = ", ".join("?" * len(_COLUMNS))
+    db.many(f"INSERT INTO jobs (id, {', '.join(_COLUMNS)}, changed) VALUES (?, {places}, ?)", rows)
     notes(db, [(now, int(str(row[0])), "", "submitted", "", {}) for row in rows], event)
     if rows:
-        columns = [(row[0], row[4], row[12], row[13], row[7]) for row in rows]
+        columns = [(row[0], *_audited(row[1:])) for row in rows]
         audit.append_after(db, last, actor, audit.SUBMITTED, audit.submission_detail(columns), now)
     return ids
 

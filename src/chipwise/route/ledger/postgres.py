@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,9 @@ BUSY_S = 20.0  # a writer waits this long for another; with what is added for si
 # What makes a commit wait for the disk, outside the writers' lock: the log is one, and is kept in its order.
 _FLUSH = "SELECT pg_logical_emit_message(true, 'chipwise', '')"
 _MAY_FLUSH = "SELECT has_function_privilege('pg_logical_emit_message(boolean, text, text)', 'execute')"
+
+
+_HASHES = 110_000  # the first version with sha256()
 
 
 class PostgreSQL(Database):
@@ -64,6 +67,7 @@ class PostgreSQL(Database):
         if self._link is None or (self._link.closed and not self._inside):
             self._link = connect(self._url, self._busy_s, self.hurried)
             self._flushes = self._grouped and bool(self._link.execute(_MAY_FLUSH).fetchone()[0])  # type: ignore[index]
+            self.makes_hashes = self._link.info.server_version >= _HASHES
             self._cursor = self._link.cursor()
             self._uses, self._plans = {}, {}
             self.epoch += 1
@@ -92,6 +96,26 @@ class PostgreSQL(Database):
                 self.where, *_problem(error), temporary=_passing(error), values=_of_values(error), noun=self._noun
             ) from None
 
+    def at_once(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[Row]:
+        """All of the transaction in one message: the writers' lock waits for no answer of ours.
+
+        A message that may have been carried out is never sent again: a server that has closed the connection since is
+        noticed before, one that goes away meanwhile is told of as at the end of any transaction.
+        """
+        with self._lock, self._typed():
+            self._begin_write()
+            bound = [self._bound(sql, values) for sql, values in statements]
+            end = ["COMMIT", _FLUSH] if self._flushes else ["COMMIT"]
+            opening, self._opening = self._opening, ""
+            try:
+                return self._sent("; ".join([opening, *bound, *end]), len(end))
+            except BaseException:
+                with suppress(Exception):  # the first error is the one to tell
+                    self._rollback()
+                raise
+            finally:
+                self._writing = False
+
     def _begin(self, sql: str) -> list[Row]:
         try:
             rows = self._sent(sql)
@@ -106,12 +130,14 @@ class PostgreSQL(Database):
         """Whether the server has closed the connection; of a silence people are told."""
         return self._link is None or (self._link.closed and not getattr(self._link, "silent", False))
 
-    def _sent(self, message: str) -> list[Row]:
-        """Send statements that hold their values; the rows of the last."""
+    def _sent(self, message: str, after: int = 0) -> list[Row]:
+        """Send statements that hold their values; the rows of the last, or of one that so many others come `after`."""
         link: Any = self._connect()
-        return link.exchange(message)  # type: ignore[no-any-return]
+        return link.exchange(message, after)  # type: ignore[no-any-return]
 
     def _begin_write(self) -> None:
+        self._connect()
+        self._link.notice_end()  # type: ignore[union-attr]
         self._connect()
         self._keep_plans()
         late = "SET LOCAL synchronous_commit = off; " if self._flushes else ""
