@@ -50,6 +50,7 @@ ELSEWHERE = {
     r".*--ledger unix://.*": "somebody's service",
     r"observe (scrape|devices).*": "exporters that run; tests/e2e/test_telemetry_store.py has some",
     r"prices update": "a network",
+    r"pools drain .*--node .*": "a cluster that runs; tests/e2e/test_slurm_fallback.py has one",
     r".*--open": "a browser that somebody looks at",
     r"prices import focus billing-\*.*": "the shell's own reading of *",
     r"check mypackage.*": "one's own package",

@@ -145,6 +145,18 @@ def test_roles_do_what_they_may_and_no_more(here):
     for who, status in (("viewer", 403), ("submitter", 403), ("operator", 200)):
         assert here.ask(who, "POST", "/v1/pools/cpu/drain", {"reason": "drivers"})[0] == status
         assert here.ask(who, "POST", "/v1/pools/cpu/resume", {})[0] == status
+    for who, status in (("viewer", 403), ("submitter", 403), ("operator", 200)):
+        assert here.ask(who, "POST", "/v1/pools/cpu/resume", {"nodes": ["n1", "n1", "n-2"]})[0] == status
+    for nodes in ([], ["n1,n2"], "n1", [1], ["-n"], ["n" * 300]):
+        status, answer = here.ask("operator", "POST", "/v1/pools/cpu/drain", {"reason": "x", "nodes": nodes})
+        assert status == 400 and answer["error"]["field"] == "node"
+    status, answer = here.ask("operator", "POST", "/v1/pools/cpu/drain", {"reason": "x", "nodes": ["n1"]})
+    assert status == 400 and "drain the whole pool" in answer["error"]["accepted"]  # of a machine
+    nodes = here.ask("submitter", "GET", "/v1/pools")[1]["nodes"]
+    assert [(node["pool"], node["node"], node["drained"]) for node in nodes] == [
+        ("cpu", "n-2", False),
+        ("cpu", "n1", False),
+    ]
     for who, status in (("viewer", 200), ("submitter", 403), ("operator", 200)):
         assert here.ask(who, "GET", "/v1/status")[0] == status
     with open_ledger(str(here.ledger)) as ledger:

@@ -157,6 +157,17 @@ def test_capacity_is_what_working_nodes_have_left(backend, cluster, tmp_path):
     assert "no node of Slurm's has" in backend.capacity([replace(TPU, address=(("partition", "gpu"),))])["v5e"].note
 
 
+def test_nothing_starts_on_a_node_that_is_drained(backend, tmp_path):
+    """And a name that Slurm does not have (a node that is gone since) spoils nothing."""
+    at = replace(GPU, avoid=("gone-7", "h200-0"))
+    room = backend.capacity([at])["h200"]
+    assert (room.total, room.free, room.down) == (8, 8, 8)
+    for number in range(3):
+        backend.submit(launch(tmp_path, f"u-{number}-1", ["sh", "-c", "echo $SLURMD_NODENAME"], pool=at, chips=8))
+    assert [ended(backend, f"u-{number}-1").where for number in range(3)] == ["h200-1"] * 3
+    assert sorted(backend.node_names(GPU)) == ["h200-0", "h200-1"]
+
+
 def test_tables_say_the_same_as_json(backend, cluster, tmp_path):
     for number, command in enumerate((["true"], ["false"], ["sleep", "60"]), 1):
         backend.submit(launch(tmp_path, f"u-{number}-1", command))

@@ -1,13 +1,16 @@
 # ruff: noqa: F401, F811 - fixtures are imported
 """Fallback on a real Slurm cluster: a full pool, a node that dies, a variant that fails; each is explained."""
 
+import json
 import re
 import sys
 
 import pytest
+from command import chipwise
 from slurm_cluster import cluster
 from slurm_route import Site
 
+from chipwise.route.ledger import open_ledger
 from patience import leave, until
 
 pytestmark = pytest.mark.service
@@ -121,6 +124,50 @@ def test_a_job_goes_on_with_gpus_when_no_tpu_node_is_left(site, tmp_path):
     told = site.explained(mine)
     assert "moves from v5e (no longer possible) to h200" in told
     assert "start in h200 as gpu" in told and "fallback from v5e, variant tpu" in told
+
+
+def test_jobs_keep_off_a_drained_node_until_it_is_resumed(site):
+    def whole(name, chips=8):
+        variant = {"chips": chips, "command": ["sh", "-c", "echo on $SLURMD_NODENAME"]}
+        return {"name": name, "variants": {"gpu": variant}, "estimates": {"gpu": "1s"}}
+
+    words = ["pools", "drain", "h200", "--node", "h200-0", "--pools", site.pools]
+    assert "node h200-0 of h200 is drained: Xid 79" in site.said(*words, "--reason", "Xid 79")
+    jobs = site.submit(*(whole(f"one {n}") for n in range(3)))
+    site.over(*jobs)
+    assert {site.attempts(job)[0].where for job in jobs} == {"h200-1"}
+    (both,) = site.submit(whole("both", 16))
+    until(lambda: "node h200-0 of h200 is drained: Xid 79" in site.explained(both), "nothing said of the node")
+    assert site.row(both).state == "pending"
+    listed = json.loads(site.said("pools", "--pools", site.pools, "-o", "json"))["pools"]
+    (h200,) = (pool for pool in listed if pool["name"] == "h200")
+    assert [(one["node"], one["reason"]) for one in h200["drained_nodes"]] == [("h200-0", "Xid 79")]
+    assert "Node h200-0 of h200 is drained: Xid 79" in site.said("router", "status")
+    site.said("pools", "resume", "h200", "--node", "h200-0", "--pools", site.pools)
+    site.over(both)
+    assert site.attempts(both)[0].where == "h200-[0-1]"
+    entries = json.loads(site.said("audit", "list", "-o", "json"))["entries"]
+    details = [entry["detail"] for entry in entries if entry["command"] in ("drain", "resume")]
+    assert details == ["node h200-0 of h200", "node h200-0 of h200: Xid 79"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "nodes", "words"),
+    [
+        ("h200", "h200-7", "node of h200: 'h200-7' is not accepted; expected one of h200-0, h200-1"),
+        ("h200", "h200-[0-1]", "the name of one node"),
+        ("h200", "h200-0,", "the name of one node"),
+        ("h200", "v5e-0", "expected one of h200-0, h200-1"),
+        ("none", "h200-0", "none"),
+    ],
+)
+def test_a_node_that_is_not_the_pools_is_named(cluster, tmp_path, pool, nodes, words):
+    made = Site(cluster, tmp_path)
+    line = ["pools", "drain", pool, "--node", nodes, "--reason", "x", "--pools", made.pools, "--ledger", made.url]
+    done = chipwise(*line, env=cluster.environment)
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
+    with open_ledger(made.url) as ledger:
+        assert ledger.nodes() == []
 
 
 def test_a_variant_that_fails_at_its_start_gives_way_to_the_next(site):

@@ -135,6 +135,12 @@ def test_capacity_falls_with_what_runs_and_cancelling_gives_it_back(site):
     assert backend.predicted_start(made) is None
 
 
+def test_it_can_keep_no_job_off_a_node_and_says_so(site):
+    backend, _ = site
+    assert backend.node_names(GPU) == ()  # so that none is drained
+    assert backend.capacity([replace(GPU, avoid=("h200-0",))])["h200"].down == 8
+
+
 def test_what_slurm_refuses_is_refused_in_its_words(site):
     backend, folder = site
     with pytest.raises(BackendRefused, match="Requested node configuration is not available"):

@@ -454,6 +454,8 @@ def test_taints_that_are_not_tolerated_and_slices_that_are_taken_in_part_are_no_
     assert (room.total, room.free, room.down) == (8, 8, 8)
     mine = replace(backend.pool, address=(*backend.pool.address, ("tolerations", "team=other")))
     assert backend.capacity([mine])["h100"].free == 16
+    drained = backend.capacity([replace(mine, avoid=("odd", "gone"))])["h100"]
+    assert (drained.free, drained.down) == (8, 8) and backend.node_names(mine) == ["odd", "chip"]
 
     def host(name, pool, topology, chips="4", **more):
         item = node(name, chips, resource="google.com/tpu", **more)

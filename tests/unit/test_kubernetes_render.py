@@ -1,6 +1,7 @@
 """Objects for Kubernetes: right by the schemas, with the chips, selectors and queues that were asked for."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -106,6 +107,19 @@ def test_hosts_of_a_jobset_know_their_place_and_share_one_node_pool():
         and "exclusive-topology" not in json.dumps(gpus)
         and "TPU_WORKER_ID" not in json.dumps(gpus)
     )
+
+
+@pytest.mark.parametrize(
+    ("at", "chips", "topology"),
+    [(a_pool(unit=8), 16, ""), (a_pool("v5e", "tpu", 16, **V5E), 16, "4x4"), (a_pool(), 8, "")],
+)
+def test_pods_keep_off_nodes_that_are_drained(at, chips, topology):
+    text = json.dumps(checked(a_launch(replace(at, avoid=("n-1", "n-2")), chips, topology)))
+    (term,) = re.findall(r'"nodeSelectorTerms": (\[.*?\}\]\}\])', text)
+    assert json.loads(term) == [
+        {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in ("n-1", "n-2")]}
+    ]
+    assert "affinity" not in json.dumps(checked(a_launch(at, chips, topology)))
 
 
 def test_a_queue_holds_the_job_back_until_it_admits_it():

@@ -494,6 +494,19 @@ def test_room_is_counted_by_partition_feature_and_unit(more, room):
     assert (found.total, found.free, found.down) == room
 
 
+def test_a_drained_node_counts_as_down_and_is_excluded_by_name(tmp_path):
+    avoiding = replace(H200, avoid=("n0", "n3"))
+    request = request_of(launch(avoiding))
+    assert "--exclude=n0,n3" in sbatch(request)
+    assert not any(word.startswith("--exclude") for word in sbatch(request_of(launch())))
+    nodes = [
+        SlurmNode(f"n{n}", True, "", frozenset({"gpu"}), frozenset({"nvlink", "h200"}), {"gpu:h200": 8})
+        for n in range(3)
+    ]
+    found = pool_capacity(replace(avoiding, count=100), nodes)
+    assert (found.total, found.free, found.down) == (16, 16, 8)
+
+
 def test_the_shim_stands_alone():
     assert "chipwise" not in {
         line.split()[1].split(".")[0]

@@ -24,6 +24,7 @@ DRAIN_EXAMPLES = """\b
 Examples:
   chipwise pools drain v5e --reason "new drivers on Friday" --pools examples/pools/local.yaml
   chipwise pools resume v5e --pools examples/pools/local.yaml
+  chipwise pools drain h200 --node node-3,node-7 --reason "Xid 79 twice" --pools examples/pools/slurm.yaml
 """
 
 app = group("pools", "List pools with their free capacity, and drain them.", EXAMPLES)
@@ -43,6 +44,9 @@ def complete_pools(context: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
+NodesOpt = Annotated[
+    str, option("--node", "NAME,...", "Some of its nodes only, of pools of Slurm's and Kubernetes'; the others go on.")
+]
 PoolName = Annotated[str, argument("NAME", "A pool of the file.", complete_pools)]
 
 
@@ -73,31 +77,41 @@ def pools(
 def drain(
     name: PoolName,
     reason: Annotated[str, option("--reason", "TEXT", "Why, for `jobs explain`.")],
+    node: NodesOpt = "",
     pools: PoolsOpt = None,
     ledger: LedgerOpt = "",
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
-    """Let no job start in a pool from now on; what runs there goes on."""
+    """Let no job start in a pool from now on, or on some of its nodes; what runs there goes on."""
     from chipwise.io.atomic import check_writable
     from chipwise.present import output as present
     from chipwise.route.pool_view import drain_pool
 
     check_writable(out)
-    present.show(drain_pool(_read(pools), name, reason, ledger), output, out)
+    present.show(drain_pool(_read(pools), name, reason, ledger, _names(node)), output, out)
 
 
 @app.command("resume", epilog=DRAIN_EXAMPLES)
 def resume(
-    name: PoolName, pools: PoolsOpt = None, ledger: LedgerOpt = "", output: TableJson = "table", out: OutFile = None
+    name: PoolName,
+    node: NodesOpt = "",
+    pools: PoolsOpt = None,
+    ledger: LedgerOpt = "",
+    output: TableJson = "table",
+    out: OutFile = None,
 ) -> None:
-    """Let jobs start in a pool again."""
+    """Let jobs start in a pool again, or on some of its nodes."""
     from chipwise.io.atomic import check_writable
     from chipwise.present import output as present
     from chipwise.route.pool_view import resume_pool
 
     check_writable(out)
-    present.show(resume_pool(_read(pools), name, ledger), output, out)
+    present.show(resume_pool(_read(pools), name, ledger, _names(node)), output, out)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")] if text else []
 
 
 def _read(pools: Path | None) -> Pools:

@@ -103,6 +103,14 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class Nodes(Protocol):
+    """A backend whose jobs keep off the nodes that a pool is to `avoid`."""
+
+    def node_names(self, pool: Pool) -> Sequence[str]:
+        """The nodes of a pool; none where they have no names that a job could be kept off by."""
+
+
+@runtime_checkable
 class Together(Protocol):
     """A backend that starts several attempts at once."""
 

@@ -29,6 +29,7 @@ from chipwise.route.ledger.records import (
     DecisionRow,
     Event,
     JobRow,
+    NodeRow,
     RouterRow,
 )
 from chipwise.units import format_money
@@ -50,6 +51,7 @@ class JobExplanation(Result):
     routers: tuple[RouterRow, ...]
     backends: tuple[BackendRow, ...]
     drained: Mapping[str, str]
+    nodes: tuple[NodeRow, ...]
     outputs: Mapping[str, AttemptOutput]
 
     def record(self) -> dict[str, Any]:
@@ -85,6 +87,7 @@ def explain_job(ledger: str, job: str) -> JobExplanation:
             tuple(book.routers()),
             tuple(book.backends()),
             book.drained(),
+            tuple(row for row in book.nodes() if row.drained),
             read_outputs(book, attempts),
         )
 
@@ -211,7 +214,12 @@ def _pending(explanation: JobExplanation) -> list[str]:
         lines.append(f"failed last in {safe(job.failed_at[0])} as {safe(job.failed_at[1])}: others come first")
     pools = {option.pool for option in job.options}
     drained = ((pool, reason) for pool, reason in explanation.drained.items() if pool in pools)
-    return [*lines, *(f"pool {safe(pool)} is drained: {safe(reason)}" for pool, reason in drained)]
+    nodes = (row for row in explanation.nodes if row.pool in pools)
+    return [
+        *lines,
+        *(f"pool {safe(pool)} is drained: {safe(reason)}" for pool, reason in drained),
+        *(f"node {safe(row.node)} of {safe(row.pool)} is drained: {safe(row.reason)}" for row in nodes),
+    ]
 
 
 def _cluster(explanation: JobExplanation) -> list[str]:

@@ -29,6 +29,9 @@ class Pool:
     max_seconds: float = inf  # longest run that the backend allows
     address: tuple[tuple[str, str], ...] = ()  # where in the backend: partition, gres, queue, namespace, ...
     cloud: str = ""  # whose chips they are; empty: one's own, or not said
+    avoid: tuple[
+        str, ...
+    ] = ()  # nodes on which no job is to start: not the file's, but those of the ledger that are drained
 
     @property
     def spot(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,9 +15,11 @@ from chipwise.present.safe import safe
 from chipwise.route.backend import Capacity
 from chipwise.route.backends.named import backend_name, backends_of
 from chipwise.route.ledger import LedgerError, LedgerView, open_view
-from chipwise.route.ledger.records import BackendRow
+from chipwise.route.ledger.records import BackendRow, NodeRow
+from chipwise.route.ledger.remote import RemoteLedger
 from chipwise.route.load import Pools
 from chipwise.route.pool import Pool
+from chipwise.route.pool_nodes import check_names, check_nodes
 from chipwise.route.router.health import Guarded
 
 
@@ -31,6 +33,7 @@ class PoolStatus:
     error: str  # why the backend says nothing
     backend: BackendRow | None  # as routers have found it
     drained: str | None  # the reason
+    nodes: tuple[NodeRow, ...] = ()  # that are drained
 
     @property
     def answers(self) -> bool | None:
@@ -89,6 +92,11 @@ POOL_COLUMNS: tuple[Column[PoolStatus], ...] = (
     Column("error", lambda s: s.trouble),
     Column("drained", lambda s: s.drained is not None, "state", lambda s: s.state, words=True),
     Column("reason", lambda s: s.drained or "", help="why it is drained"),
+    Column(
+        "drained_nodes",
+        lambda s: [{"node": row.node, "reason": row.reason, "since": row.since} for row in s.nodes],
+        nested=True,
+    ),
 )
 
 
@@ -123,6 +131,11 @@ class PoolList(Result):
             table(POOL_COLUMNS, self.pools),
             *([] if self.backends_asked else [Text("The backends were not asked for their free capacity.")]),
             *(Text(f"does not answer: {safe(line)}") for line in errors),
+            *(
+                Text(f"node {safe(row.node)} of {safe(row.pool)} is drained: {safe(row.reason)}")
+                for status in self.pools
+                for row in status.nodes
+            ),
             *(Text(f"assumed: {safe(line)}") for line in self.assumptions),
         ]
 
@@ -139,29 +152,34 @@ def list_pools(pools: Pools, ledger: str = "", ask: bool = True) -> PoolList:
         return PoolList(book.where, _statuses(pools, book, ask), pools.assumptions, ask)
 
 
-def drain_pool(pools: Pools, name: str, reason: str, ledger: str = "") -> PoolList:
-    """Let no job start in a pool from now on."""
+def drain_pool(pools: Pools, name: str, reason: str, ledger: str = "", nodes: Sequence[str] = ()) -> PoolList:
+    """Let no job start in a pool from now on, or on some of its nodes."""
     if not reason.strip():
         raise InputError("reason", reason, "why, in a few words")
-    return _change(pools, name, True, reason, ledger)
+    return _change(pools, name, True, reason, ledger, nodes)
 
 
-def resume_pool(pools: Pools, name: str, ledger: str = "") -> PoolList:
-    """Let jobs start in a pool again."""
-    return _change(pools, name, False, "", ledger)
+def resume_pool(pools: Pools, name: str, ledger: str = "", nodes: Sequence[str] = ()) -> PoolList:
+    """Let jobs start in a pool again, or on some of its nodes."""
+    return _change(pools, name, False, "", ledger, nodes)
 
 
-def _change(pools: Pools, name: str, drained: bool, reason: str, ledger: str) -> PoolList:
-    pools.pool(name)
+def _change(pools: Pools, name: str, drained: bool, reason: str, ledger: str, nodes: Sequence[str]) -> PoolList:
+    pool, names = pools.pool(name), check_names(list(nodes)) if nodes else []
     with open_view(ledger) as book:
-        book.drain(name, drained, reason, time.time())
+        if names and drained and not isinstance(book, RemoteLedger):  # which asks where its backends are
+            check_nodes(pools, pool, names, book.uid)
+        if names:
+            book.drain_nodes(name, names, drained, reason, time.time())
+        else:
+            book.drain(name, drained, reason, time.time())
     return list_pools(pools, ledger, ask=False)
 
 
 def _statuses(pools: Pools, book: LedgerView | None, ask: bool) -> tuple[PoolStatus, ...]:
     held: Mapping[str, float] = {} if book is None else book.totals()["chips"]
     backends = {} if book is None else {row.name: row for row in book.backends()}
-    drained = {} if book is None else book.drained()
+    drained, nodes = ({}, []) if book is None else (book.drained(), book.nodes())
     capacities, errors = _capacities(pools, "none" if book is None else book.uid or "none") if ask else ({}, {})
     return tuple(
         PoolStatus(
@@ -171,6 +189,7 @@ def _statuses(pools: Pools, book: LedgerView | None, ask: bool) -> tuple[PoolSta
             errors.get(backend_name(pool), ""),
             backends.get(backend_name(pool)),
             drained.get(pool.name),
+            tuple(row for row in nodes if row.pool == pool.name and row.drained),
         )
         for pool in pools.pools
     )

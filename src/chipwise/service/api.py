@@ -23,6 +23,7 @@ from chipwise.route.ledger.codec import pack
 from chipwise.route.ledger.records import JobRow
 from chipwise.route.load import Pools
 from chipwise.route.names import JOB_STATES
+from chipwise.route.pool_nodes import check_names, check_nodes
 from chipwise.route.router.status import status_at
 from chipwise.route.submit import Submission
 from chipwise.service.admission import submit_documents
@@ -237,7 +238,8 @@ class Api:
 
     def _drained(self, request: ApiRequest, ledger: Ledger, parts: tuple[str, ...]) -> ApiResponse:
         request.identity.check("read")
-        return answered(drained=ledger.drained(), pools=[pool.name for pool in self._pools().pools])
+        nodes = [pack(row) for row in ledger.nodes()]
+        return answered(drained=ledger.drained(), nodes=nodes, pools=[pool.name for pool in self._pools().pools])
 
     def _status(self, request: ApiRequest, ledger: Ledger, parts: tuple[str, ...]) -> ApiResponse:
         request.identity.check("status")
@@ -273,13 +275,21 @@ class Api:
     def _drain(self, request: ApiRequest, ledger: Ledger, parts: tuple[str, ...]) -> ApiResponse:
         name, what = parts[2], parts[3]
         request.identity.check(what)
-        self._pools().pool(name)
-        reason = _object(request).get("reason", "")
+        pool, body = self._pools().pool(name), _object(request)
+        reason, nodes = body.get("reason", ""), body.get("nodes")
         if not isinstance(reason, str) or (what == "drain" and not reason.strip()):
             raise InputError("reason", _brief(reason), "why, in a few words")
-        ledger.drain(name, what == "drain", reason, self.clock(), self.actor(request.identity))
-        self.say(f"{request.identity.user} ({request.identity.source}): {what} {name}")
-        return answered(drained=ledger.drained())
+        actor, place = self.actor(request.identity), name
+        if nodes is None:
+            ledger.drain(name, what == "drain", reason, self.clock(), actor)
+        else:
+            nodes = check_names(nodes)
+            if what == "drain":
+                check_nodes(self._pools(), pool, nodes, ledger.uid)
+            ledger.drain_nodes(name, nodes, what == "drain", reason, self.clock(), actor)
+            place = f"{', '.join(nodes[:5])} of {name}"
+        self.say(f"{request.identity.user} ({request.identity.source}): {what} {place}")
+        return answered(drained=ledger.drained(), nodes=[pack(row) for row in ledger.nodes()])
 
 
 def _own(request: ApiRequest, ledger: Ledger, job: str, command: str = "read") -> JobRow:

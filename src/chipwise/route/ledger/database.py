@@ -69,6 +69,16 @@ class Database(ABC):
             with self._typed():
                 self._execute_many(sql, rows)
 
+    makes_hashes = False  # sha256() in SQL, and `at_once` in one message
+
+    def at_once(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[Row]:
+        """A transaction for writing, all of which is known beforehand; the rows that its last statement gives."""
+        with self.write():
+            for sql, values in statements[:-1]:
+                self.run(sql, *values)
+            sql, values = statements[-1]
+            return self.all(sql, *values)
+
     @contextmanager
     def _transaction(self, begin: Any) -> Iterator[None]:
         with self._lock:
@@ -256,14 +266,17 @@ class SQLite(Database):
 
     def append_only(self, table: str) -> Sequence[str]:
         """Triggers that refuse."""
-        return [
-            f"CREATE TRIGGER {table}_no_{step} BEFORE {step} ON {table} "
-            f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are never changed or removed'); END"
-            for step in ("update", "delete")
-        ] + [  # INSERT OR REPLACE removes a row without a word to the triggers above
+        return [  # a table that was renamed keeps its own, under these names
+            *(f"DROP TRIGGER IF EXISTS {table}_no_{step}" for step in ("update", "delete", "replace")),
+            *(
+                f"CREATE TRIGGER {table}_no_{step} BEFORE {step} ON {table} "
+                f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are never changed or removed'); END"
+                for step in ("update", "delete")
+            ),
+            # INSERT OR REPLACE removes a row without a word to the triggers above
             f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} "
             f"WHEN EXISTS (SELECT 1 FROM {table} WHERE chain = NEW.chain AND number = NEW.number) "
-            f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are never changed or removed'); END"
+            f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are never changed or removed'); END",
         ]
 
     def damage(self) -> list[str]:

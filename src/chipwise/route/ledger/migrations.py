@@ -20,7 +20,19 @@ from chipwise.route.ledger.schema import APPEND_ONLY, TABLES, VERSION
 
 _OLD = "old_"  # begins the names of the tables that are copied from
 # in the order in which rows may be written: what is referred to comes first
-_ORDER = ("meta", "jobs", "attempts", "decisions", "events", "routers", "backends", "pools", "quarantine", "audit")
+_ORDER = (
+    "meta",
+    "jobs",
+    "attempts",
+    "decisions",
+    "events",
+    "routers",
+    "backends",
+    "pools",
+    "nodes",
+    "quarantine",
+    "audit",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,7 @@ _VERSIONS: Mapping[int, _Version] = {
         },
     ),
     2: _Version(),
+    3: _Version(),
 }
 
 

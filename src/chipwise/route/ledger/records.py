@@ -112,6 +112,17 @@ class DecisionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node of a pool that was drained at some time."""
+
+    pool: str
+    node: str
+    drained: bool  # no job is to start there; else it was resumed
+    reason: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened."""
 

@@ -10,7 +10,7 @@ from chipwise.route.ledger import backend_dirs as _homes
 from chipwise.route.ledger.actor import Actor
 from chipwise.route.ledger.codec import storable
 from chipwise.route.ledger.database import Database
-from chipwise.route.ledger.records import BackendRow, RouterRow
+from chipwise.route.ledger.records import BackendRow, NodeRow, RouterRow
 from chipwise.route.ledger.rows import text_of
 
 
@@ -116,6 +116,30 @@ class Registry:
     def drained(self) -> dict[str, str]:
         """Pools in which no job is to start, with the reason."""
         return dict(self._db.all("SELECT name, reason FROM pools WHERE drained = 1 ORDER BY name"))
+
+    def drain_nodes(
+        self, pool: str, nodes: Sequence[str], on: bool, reason: str, now: float, actor: Actor | None = None
+    ) -> None:
+        """Let no job start on some nodes of a pool, or let them again. What runs there goes on."""
+        with self._db.write() as db:
+            for node in nodes:
+                db.run(
+                    "INSERT INTO nodes (pool, node, drained, reason, since) VALUES (?, ?, ?, ?, ?) "
+                    "ON CONFLICT (pool, node) DO UPDATE "
+                    "SET drained = excluded.drained, reason = excluded.reason, since = excluded.since",
+                    storable(pool),
+                    storable(node),
+                    int(on),
+                    text_of(reason),
+                    now,
+                )
+                detail = f"node {node} of {pool}" + (f": {reason}" if on else "")
+                _audit.append(db, actor or self.actor, "drain" if on else "resume", detail, now)
+
+    def nodes(self) -> list[NodeRow]:
+        """Nodes that were drained or resumed, as they stand now."""
+        rows = self._db.all("SELECT pool, node, drained, reason, since FROM nodes ORDER BY pool, node")
+        return [NodeRow(str(pool), str(node), bool(on), str(reason), since) for pool, node, on, reason, since in rows]
 
 
 def _backend(row: Sequence[object]) -> BackendRow:

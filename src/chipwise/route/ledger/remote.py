@@ -14,7 +14,7 @@ from chipwise.io.closing import Closing
 from chipwise.route.ledger.codec import unpack
 from chipwise.route.ledger.error import Conflict
 from chipwise.route.ledger.link import Link
-from chipwise.route.ledger.records import AttemptRow, BackendRow, DecisionRow, Event, JobRow, RouterRow
+from chipwise.route.ledger.records import AttemptRow, BackendRow, DecisionRow, Event, JobRow, NodeRow, RouterRow
 from chipwise.route.ledger.rows import job_number
 
 T = TypeVar("T")
@@ -104,6 +104,15 @@ class RemoteLedger(Closing):
     def drained(self) -> dict[str, str]:
         """Pools in which no job is to start, with the reason."""
         return dict(self._ask("GET", "/v1/pools")["drained"])
+
+    def drain_nodes(self, pool: str, nodes: Sequence[str], on: bool, reason: str, now: float) -> None:
+        """Let no job start on some nodes of a pool, or let them again."""
+        body = {"reason": reason, "nodes": list(nodes)}
+        self._ask("POST", f"/v1/pools/{quote(pool, safe='')}/{'drain' if on else 'resume'}", body)
+
+    def nodes(self) -> list[NodeRow]:
+        """Nodes that were drained or resumed, as they stand now."""
+        return self._many("/v1/pools", "nodes", NodeRow)
 
     def totals(self) -> dict[str, dict[str, float]]:
         """Sums: jobs and attempts by state, chips held by pool, dollars spent by pool; of one's own jobs, or of all."""

@@ -6,7 +6,8 @@ from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
 
 # 2: jobs are pending, running, succeeded, failed or cancelled
 # 3: who submitted a job, what was launched and for how long it was seen to run, unreadable rows set aside, an audit log
-VERSION = 3
+# 4: nodes on which no job is to start
+VERSION = 4
 
 
 def _among(states: frozenset[str]) -> str:
@@ -120,6 +121,14 @@ TABLES = (
         drained INTEGER NOT NULL,
         reason TEXT NOT NULL,
         since DOUBLE PRECISION NOT NULL
+    )""",
+    """CREATE TABLE nodes (
+        pool TEXT NOT NULL,
+        node TEXT NOT NULL,
+        drained INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        since DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (pool, node)
     )""",
     # rows that could not be read, as they were, set aside by `ledger repair`
     """CREATE TABLE quarantine (

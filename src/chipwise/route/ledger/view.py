@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from chipwise.route.ledger.records import AttemptRow, BackendRow, DecisionRow, Event, JobRow, RouterRow
+from chipwise.route.ledger.records import AttemptRow, BackendRow, DecisionRow, Event, JobRow, NodeRow, RouterRow
 
 
 class LedgerView(Protocol):
@@ -56,6 +56,12 @@ class LedgerView(Protocol):
 
     def drained(self) -> dict[str, str]:
         """Pools in which no job is to start, with the reason."""
+
+    def drain_nodes(self, pool: str, nodes: Sequence[str], on: bool, reason: str, now: float) -> None:
+        """Let no job start on some nodes of a pool, or let them again. What runs there goes on."""
+
+    def nodes(self) -> list[NodeRow]:
+        """Nodes that were drained or resumed, as they stand now."""
 
     def totals(self) -> dict[str, dict[str, float]]:
         """Jobs and attempts by state, chips held by pool, dollars spent by pool."""

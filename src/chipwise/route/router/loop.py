@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
 
@@ -120,6 +120,7 @@ class Router:
         report = TickReport(now)
         self.ledger.heartbeat(self.name, socket.gethostname(), os.getpid(), self.policy_name, now)
         self.health.refresh()
+        self._avoid_nodes()
         mine = self._take_attempts(now)
         self.cache.refresh(self.ledger.attempts(under_way=True), now)
         capacities, statuses, again = self._reconcile(mine, now, report)
@@ -136,6 +137,15 @@ class Router:
         report.quarantined.update((what, str(error)) for what, error in self.ledger.bad_rows.items())
         report.open_jobs, report.seconds = len(self.cache.rows), time.perf_counter() - start
         return report
+
+    def _avoid_nodes(self) -> None:
+        """Let this pass count no chips of drained nodes, and start nothing there."""
+        nodes: dict[str, list[str]] = {}
+        for row in self.ledger.nodes():
+            if row.drained:
+                nodes.setdefault(row.pool, []).append(row.node)
+        self.pools = tuple(replace(pool, avoid=tuple(nodes.get(pool.name, ()))) for pool in self.pools)
+        self.by_name = {pool.name: pool for pool in self.pools}
 
     def warm(self) -> None:
         """Compile what passes compute with, unless told to stop; the ledger hears that this router lives."""

@@ -13,7 +13,7 @@ from chipwise.present.result import Result
 from chipwise.route.ledger import LedgerView, RemoteLedger, open_view
 from chipwise.route.ledger.codec import unpack
 from chipwise.route.ledger.liveness import liveness
-from chipwise.route.ledger.records import PENDING, BackendRow, JobRow, RouterRow
+from chipwise.route.ledger.records import PENDING, BackendRow, JobRow, NodeRow, RouterRow
 
 TOGETHER_S = 1.0  # jobs submitted within it have waited equally long, as far as people care
 
@@ -30,6 +30,7 @@ class RouterStatus(Result):
     jobs: dict[str, int]  # by state
     attempts: dict[str, int]  # by state
     drained: dict[str, str]
+    nodes: tuple[NodeRow, ...]  # that are drained
     oldest: JobRow | None  # the job that has waited for longest
     inconsistencies: tuple[str, ...]  # of the ledger
     as_old: int = 0  # pending jobs that were submitted within a second of the oldest
@@ -79,6 +80,7 @@ class RouterStatus(Result):
             "jobs": self.jobs,
             "attempts": self.attempts,
             "drained": self.drained,
+            "drained_nodes": [{"pool": row.pool, "node": row.node, "reason": row.reason} for row in self.nodes],
             "oldest_wait_seconds": self.oldest_wait_s,
             "oldest_pending_job": None if self.oldest is None else self.oldest.id,
             "inconsistencies": self.inconsistencies,
@@ -96,6 +98,7 @@ class RouterStatus(Result):
             *([table(self.backend_columns, backends, title="Backends")] if backends else []),
             Table(["jobs", "count"], jobs, frozenset({"jobs"}), title="Jobs"),
             *(Text(f"Pool {pool} is drained: {reason}") for pool, reason in self.drained.items()),
+            *(Text(f"Node {row.node} of {row.pool} is drained: {row.reason}") for row in self.nodes),
             *_oldest(self),
             Text("The ledger is NOT consistent:" if wrong else "The ledger is consistent."),
             *(Text(f"  {line}") for line in wrong),
@@ -133,6 +136,7 @@ def status_at(ledger: LedgerView, now: float) -> RouterStatus:
         {state: int(n) for state, n in totals["jobs"].items()},
         {state: int(n) for state, n in totals["attempts"].items()},
         ledger.drained(),
+        tuple(row for row in ledger.nodes() if row.drained),
         oldest,
         tuple(ledger.check()),
         0 if oldest is None else sum(row.submitted - oldest.submitted < TOGETHER_S for row in pending) - 1,

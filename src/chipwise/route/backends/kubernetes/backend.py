@@ -21,6 +21,7 @@ from chipwise.route.backends.kubernetes.read import (
     attempt_status,
     ended_at,
     label_of,
+    name_of,
     node_capacity,
     queue_capacity,
 )
@@ -208,9 +209,16 @@ class KubernetesBackend:
                 if answer.status != 404:
                     raise BackendDown(str(answer)) from None
 
+    def node_names(self, pool: Pool) -> Sequence[str]:
+        """The nodes that a pool's pods may run on."""
+        return [name_of(node) for node in self._nodes_of(pool)]
+
+    def _nodes_of(self, pool: Pool) -> Sequence[dict[str, Any]]:
+        return self._cluster(pool).nodes(",".join(f"{k}={v}" for k, v in selector_of(pool).items()))
+
     def _nodes(self, pool: Pool, pods: dict[tuple[str, str], Sequence[dict[str, Any]]]) -> Capacity:
         cluster, server = self._cluster(pool), _server(pool)
-        nodes = cluster.nodes(",".join(f"{k}={v}" for k, v in selector_of(pool).items()))
+        nodes = self._nodes_of(pool)
         if nodes and server not in pods:
             pods[server] = cluster.pods("", "", UNFINISHED)
         return node_capacity(pool, nodes, pods.get(server, ()))

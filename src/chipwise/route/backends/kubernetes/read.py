@@ -261,7 +261,7 @@ def node_capacity(pool: Pool, nodes: Sequence[Object], pods: Sequence[Object]) -
     for size, group in _slices(pool, nodes, resource):
         chips = [quantity(((node.get("status") or {}).get("allocatable") or {}).get(resource, 0)) for node in group]
         taken = [held.get(str((node.get("metadata") or {}).get("name")), 0) for node in group]
-        if sum(chips) < size or not all(_works(node, tolerated) for node in group):
+        if sum(chips) < size or not all(_works(node, tolerated) and name_of(node) not in pool.avoid for node in group):
             down += max(sum(chips), size)
         elif size:
             total, free = total + size, free + (0 if any(taken) else size)
@@ -292,6 +292,11 @@ def _slices(pool: Pool, nodes: Sequence[Object], resource: str) -> Iterable[tupl
             name = str(metadata.get("name") if own else labels.get(NODEPOOL_LABEL) or metadata.get("name"))
             slices.setdefault(name, (size, []))[1].append(node)
     yield from slices.values()
+
+
+def name_of(item: Object) -> str:
+    """The name of an object."""
+    return str((item.get("metadata") or {}).get("name") or "")
 
 
 def _wanted(container: Object, resource: str) -> int:

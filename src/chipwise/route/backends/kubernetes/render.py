@@ -282,6 +282,10 @@ def _pod(launch: Launch, uid: str, chips: int, environment: list[Manifest], comm
     spec: Manifest = {"restartPolicy": "Never", "containers": [container]}
     if chips:
         spec |= {"nodeSelector": selector_of(pool, launch.option.topology), "tolerations": tolerations_of(pool)}
+    if pool.avoid:  # an entry each: the name of a node may be compared with one value only
+        names = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in pool.avoid]
+        required = {"nodeSelectorTerms": [{"matchFields": names}]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     if pool.setting("service_account"):
         spec["serviceAccountName"] = pool.setting("service_account")
     if pool.setting("priority"):

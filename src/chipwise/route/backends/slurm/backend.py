@@ -76,6 +76,8 @@ UNSEEN = "it wrote nothing into its folder: do the nodes see that folder, and ha
 class Link(Protocol):
     """A way to talk to Slurm."""
 
+    excludes: bool  # whether a job can be kept off nodes by their names
+
     def jobs(self) -> Sequence[SlurmJob]:
         """Every job that Slurm knows and that is ours to see."""
 
@@ -109,6 +111,7 @@ class SlurmBackend:
         self.name, self.ledger, self.folder_of = name, ledger, folder_of
         self.link = link_of(settings or {}) if link is None else link
         self._over: dict[SlurmJob, AttemptStatus] = {}  # what has ended and left its end doesn't change
+        self._names: frozenset[str] | None = None  # of the nodes, as last listed
         self._orphans: set[str] = set()  # jobs that run though Slurm has forgotten them, as a killed controller may
 
     def render(self, launch: Launch) -> str:
@@ -122,7 +125,7 @@ class SlurmBackend:
 
     def submit(self, launch: Launch) -> str:
         """Put the shim into the attempt's folder, and submit it."""
-        request = _with_digest(request_of(launch))
+        request = self._placed(_with_digest(request_of(launch)))
         try:
             atomic_write(Path(shim.__file__).read_bytes(), launch.folder / SHIM_NAME, "the attempt's folder")
             if request.before:
@@ -157,8 +160,27 @@ class SlurmBackend:
 
     def capacity(self, pools: Sequence[Pool]) -> Mapping[str, Capacity]:
         """Chips of each pool that work and that are free, in multiples of its unit on each node."""
-        nodes = self.link.nodes()
+        nodes = self._nodes()
         return {pool.name: pool_capacity(pool, nodes) for pool in pools}
+
+    def node_names(self, pool: Pool) -> Sequence[str]:
+        """The nodes that have chips of the pool."""
+        if not self.link.excludes:
+            return ()
+        return [node.name for node in nodes_of(pool, self._nodes())]
+
+    def _nodes(self) -> Sequence[SlurmNode]:
+        nodes = self.link.nodes()
+        self._names = frozenset(node.name for node in nodes)
+        return nodes
+
+    def _placed(self, request: Request) -> Request:
+        """A request that excludes no node which Slurm does not have: it would refuse every job for that."""
+        if not request.exclude:
+            return request
+        if self._names is None:
+            self._nodes()
+        return replace(request, exclude=tuple(name for name in request.exclude if name in (self._names or ())))
 
     def predicted_start(self, launch: Launch) -> float | None:
         """What `sbatch --test-only` says."""
@@ -292,21 +314,26 @@ def link_of(settings: Mapping[str, str]) -> Link:
     return Commands(settings.get("conf", ""), timeout)
 
 
-def pool_capacity(pool: Pool, nodes: Sequence[SlurmNode]) -> Capacity:
-    """Chips of a pool among its partition's nodes, of which jobs of the pool can have whole units."""
+def nodes_of(pool: Pool, nodes: Sequence[SlurmNode]) -> list[SlurmNode]:
+    """The nodes that have chips of a pool."""
     gres = gres_of(pool)
     partitions = set(filter(None, pool.setting("partition").split(",")))
-    ours = [
-        n
-        for n in nodes
-        if n.chips(gres)[0]
-        and (not partitions or partitions & n.partitions)
-        and has_features(n.features, pool.setting("constraint"))
+    return [
+        node
+        for node in nodes
+        if node.chips(gres)[0]
+        and (not partitions or partitions & node.partitions)
+        and has_features(node.features, pool.setting("constraint"))
     ]
+
+
+def pool_capacity(pool: Pool, nodes: Sequence[SlurmNode]) -> Capacity:
+    """Chips of a pool among its partition's nodes, of which jobs of the pool can have whole units."""
+    gres, ours = gres_of(pool), nodes_of(pool, nodes)
     total = free = down = largest = 0
     for node in ours:
         chips, used = node.chips(gres)
-        if not node.usable:
+        if not node.usable or node.name in pool.avoid:
             down += chips
             continue
         left = max(0, chips - used) // pool.unit * pool.unit
@@ -315,7 +342,7 @@ def pool_capacity(pool: Pool, nodes: Sequence[SlurmNode]) -> Capacity:
         ""
         if ours
         else f"no node of Slurm's has {gres or 'CPUs'}"
-        + (f" in partition {pool.setting('partition')}" if partitions else "")
+        + (f" in partition {pool.setting('partition')}" if pool.setting("partition") else "")
     )
     if free > largest:
         note = f"at most {largest} free on one node"

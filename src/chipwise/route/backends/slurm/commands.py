@@ -41,6 +41,8 @@ LOCAL = {"LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}  # words and times that don't
 class Commands:
     """sbatch, squeue, sinfo and scancel of this machine."""
 
+    excludes = True
+
     def __init__(self, conf: str, timeout: float) -> None:
         """`conf` is a slurm.conf; SLURM_CONF or Slurm's own place where empty."""
         path = conf or os.environ.get("SLURM_CONF", "")

@@ -70,6 +70,7 @@ class Request:
     warning: int  # seconds before the time limit at which the shim is told to stop
     before: tuple[str, ...]  # words before the program's own: srun, a container
     environment: Mapping[str, str]  # of the batch script, secrets included
+    exclude: tuple[str, ...] = ()  # nodes on which it is not to run
 
     @property
     def comment(self) -> str:
@@ -108,6 +109,7 @@ def request_of(launch: Launch, router: Mapping[str, str] | None = None) -> Reque
         warning=ceil(grace + MARGIN_S),
         before=_before(launch, nodes, cpus),
         environment=_environment(launch, os.environ if router is None else router),
+        exclude=pool.avoid,
     )
 
 
@@ -246,6 +248,7 @@ def sbatch(request: Request) -> list[str]:
         *([f"--gres={request.gres}"] if request.gres else []),
         *([f"--cpus-per-task={request.cpus}"] if request.cpus else []),
         *(["--exclusive"] if request.exclusive else []),
+        *([f"--exclude={','.join(request.exclude)}"] if request.exclude else []),
         *([f"--time={clock(request.seconds)}"] if request.seconds is not None else []),
         f"--signal=B:TERM@{request.warning}",
         "--requeue" if request.requeue else "--no-requeue",

@@ -69,6 +69,8 @@ class UnixConnection(HTTPConnection):
 class Rest:
     """A slurmrestd. Its token is the variable SLURM_JWT, if any; its user is whoever the daemon says jobs are of."""
 
+    excludes = False  # v0.0.38 lists `excluded_nodes`, and refuses it as disabled
+
     def __init__(self, address: str, timeout: float, user: str = "") -> None:
         """`address` is unix:/path or http(s)://host:port; `user` owns the jobs, where the address doesn't tell."""
         parts = urlsplit(address)
