@@ -4,9 +4,11 @@
 import json
 import re
 import sys
+import time
 
 import pytest
-from command import chipwise
+from command import chipwise, good
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from slurm_cluster import cluster
 from slurm_route import Site
 
@@ -186,3 +188,58 @@ def test_a_variant_that_fails_at_its_start_gives_way_to_the_next(site):
     assert (second.pool, second.variant, second.state) == ("h200", "gpu", "succeeded") and site.output(
         second
     ) == "gpu words\n"
+
+
+@pytest.fixture
+def exporter():
+    """A page as dcgm-exporter serves it, for three nodes of which one is not Slurm's."""
+    registry = CollectorRegistry()
+    labels = ("gpu", "Hostname")
+    xid, power = (
+        Gauge(f"DCGM_FI_DEV_{name}", name, labels, registry=registry) for name in ("XID_ERRORS", "POWER_USAGE")
+    )
+    for host in ("h200-0", "h200-1", "elsewhere"):
+        xid.labels("3", host).set(0)
+        power.labels("3", host).set(600)
+    server, thread = start_http_server(0, "127.0.0.1", registry=registry)
+    yield f"127.0.0.1:{server.server_port}", lambda host, number: xid.labels("3", host).set(number)
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_grave_fault_drains_its_node_once_and_an_operator_may_resume_it(site, exporter, tmp_path):
+    page, break_ = exporter
+    store = tmp_path / "telemetry.db"
+
+    def look(*more):
+        time.sleep(1.1)  # samples are kept to the second
+        assert chipwise("observe", "scrape", page, "--store", store, "--rounds", "1").returncode == 0
+        line = ["observe", "nodes", "--store", store, "--pools", site.pools, "--since", "1h", *more]
+        return site.said(*line) if "--drain" in more else good(*line, env=site.cluster.environment)
+
+    assert look("--drain") == "3 nodes: 3 well\n"
+    for host, number in (("h200-0", 79), ("h200-1", 13), ("elsewhere", 48)):
+        break_(host, number)
+    assert "drained" not in look()
+    shown = look("--drain")
+    assert "3 nodes: 2 sick, 1 suspect" in shown and "in no pool by that name: elsewhere" in shown
+    assert "h200-0 of h200 drained: no job starts there" in shown and "h200-1 of h200" not in shown
+    (job,) = site.submit(
+        {"name": "one", "variants": {"gpu": {"chips": 8, "command": ["true"]}}, "estimates": {"gpu": "1s"}}
+    )
+    site.over(job)
+    assert site.attempts(job)[0].where == "h200-1"
+    listed = site.said("pools", "--pools", site.pools)
+    assert re.search(
+        r"node h200-0 of h200 is drained: device 3: Xid 79: the GPU has fallen off the bus, last .* UTC; drain", listed
+    )
+    assert "h200-0 of h200 is drained already" in look("--drain")
+    site.said("pools", "resume", "h200", "--node", "h200-0", "--pools", site.pools)
+    assert "h200-0 of h200 was resumed since its fault was last seen" in look("--drain")
+    break_("h200-0", 95)
+    assert "h200-0 of h200 drained" in look("--drain")
+    break_("h200-1", 48)
+    answer = json.loads(look("--drain", "-o", "json"))
+    steps = {node["host"]: [step["step"] for step in node["steps"]] for node in answer["nodes"]}
+    assert steps == {"h200-0": ["already drained"], "h200-1": ["too many"], "elsewhere": []}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chipwise.cli import nodes as sick
 from chipwise.cli import telemetry
 from chipwise.cli.completion import complete_chips, one_of
 from chipwise.cli.declare import argument, group, option, refuse
@@ -294,6 +295,7 @@ for _verb, _examples in (
     (telemetry.scrape, telemetry.SCRAPE_EXAMPLES),
     (telemetry.agent, telemetry.AGENT_EXAMPLES),
     (telemetry.devices, telemetry.DEVICES_EXAMPLES),
+    (sick.nodes, sick.EXAMPLES),
     (telemetry.rules, telemetry.RULES_EXAMPLES),
     (telemetry.dashboards, telemetry.DASHBOARDS_EXAMPLES),
 ):

@@ -29,12 +29,18 @@ def check_names(names: Any) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def node_names(pools: Pools, pool: Pool, uid: str) -> list[str]:
+    """The nodes of a pool that jobs can be kept off, as its backend names them when it is asked."""
+    name = backend_name(pool)
+    folders = {name: pools.folder_of(pool.backend) / (uid or "none")}
+    theirs = [other for other in pools.pools if backend_name(other) == name]
+    backend = backends_of(theirs, folders, uid or "none")[name]
+    return sorted(Guarded(name, backend).node_names(pool)) if isinstance(backend, Nodes) else []
+
+
 def check_nodes(pools: Pools, pool: Pool, names: Sequence[str], uid: str) -> None:
-    """See that a pool's backend has these nodes, and can keep jobs off them; ask it."""
-    folders = {backend_name(pool): pools.folder_of(pool.backend) / (uid or "none")}
-    theirs = [other for other in pools.pools if backend_name(other) == backend_name(pool)]
-    backend = backends_of(theirs, folders, uid or "none")[backend_name(pool)]
-    present = sorted(Guarded(backend_name(pool), backend).node_names(pool)) if isinstance(backend, Nodes) else []
+    """See that a pool has these nodes, and that jobs can be kept off them."""
+    present = node_names(pools, pool, uid)
     if not present:
         can_not = f"no node: none is there by name that {pool.backend} could keep jobs off, drain the whole pool"
         raise InputError(f"node of {pool.name}", names[0], can_not)

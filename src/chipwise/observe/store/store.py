@@ -172,6 +172,23 @@ class TelemetryStore(Closing):
         )
         return [Value(at, value, value, value) for at, value in rows]
 
+    def samples(self, of: Newest, since: int) -> list[tuple[int, float]]:
+        """Every sample of a series since a moment, by time."""
+        labels = json.dumps(of.labels, sort_keys=True)
+        return [
+            (int(at), float(value))
+            for at, value in self._db.all(
+                "SELECT s.at, s.value FROM telemetry_rounds AS r CROSS JOIN telemetry_samples AS s "
+                "WHERE s.at = r.at AND r.at >= ? AND s.series = (SELECT id FROM telemetry_series "
+                "WHERE name = ? AND host = ? AND device = ? AND labels = ?) ORDER BY s.at",
+                since,
+                of.series,
+                of.host,
+                of.device,
+                labels,
+            )
+        ]
+
     def newest(self, since: int) -> list[Newest]:
         """The newest value of every series that has one since a moment."""
         rows = self._db.all(
