@@ -22,7 +22,6 @@ from chipwise.verbs.observe import (
     fleet_goodput,
     learn_from_runs,
     measure_goodput,
-    node_health,
     observe_job,
     observe_jobs,
     observe_node,
@@ -31,6 +30,7 @@ from chipwise.verbs.observe import (
 )
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
+from chipwise.verbs.telemetry import node_health
 
 __all__ = [
     "accepted_telemetry",

@@ -1,6 +1,7 @@
 """A router's jobs as they really run: by what their attempts print, against what was predicted."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,8 @@ from chipwise.observe.pace import pace_of
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.ledger import NewJob, open_ledger
 from chipwise.route.ledger.records import AttemptEnd
+from chipwise.route.pool import Pool
+from chipwise.route.router.job_cache import JobCache
 
 
 @pytest.fixture
@@ -66,6 +69,43 @@ def test_jobs_are_listed_with_what_is_left(place):
     assert (row["step"], row["worst"], row["verdict"]) == (250, "warning", "slower")
     every = good_here("observe", "jobs", "--ledger", place.ledger, "--state", "all")
     assert "250 of 720" in every and "waits" in every and "warning: slow" in every
+
+
+def test_routers_reckon_with_what_its_steps_take(place):
+    """And with what was predicted again once the attempt is over: another place is another pace."""
+    place.output.write_text(printed(place.began, 250, seconds=6.0)[0])
+    pools = [Pool("h100", "local", "h100", "gpu", 8), Pool("v5e", "local", "v5e", "tpu", 4)]
+    with open_ledger(place.ledger) as ledger:
+
+        def shown(cache):
+            cache.refresh(ledger.attempts(under_way=True), place.now)
+            return {option.pool: option.seconds for option in cache.table.candidate(place.job).options}
+
+        cache = JobCache(ledger, pools)
+        before = shown(cache)
+        assert "reckon with the steps of 1 run" in good_here("observe", "jobs", "--tell", "--ledger", place.ledger)
+        (attempt,) = ledger.attempts(place.job)
+        whole = place.now - place.began + 470 * 6.0
+        assert attempt.expected.value == pytest.approx(whole, rel=0.01)
+        assert attempt.expected.low < whole < attempt.expected.high
+        after = shown(cache)
+        assert after[attempt.pool] == attempt.expected and before[attempt.pool] != attempt.expected
+        assert all(after[name] == before[name] for name in before if name != attempt.pool)
+        assert shown(JobCache(ledger, pools)) == after  # of a router that comes later
+        story = good_here("jobs", "explain", place.job, "--ledger", place.ledger)
+        assert re.search(
+            r"by its steps 4[67]\.\d min are left \(4\d\.\d min to 4\d\.\d min\): 7\d\.\d min and \$\S+ in all, not 60\.0 min as predicted",
+            story,
+        )
+        ledger.end(place.attempt, AttemptEnd("lost", "pending", done=0.25, ended=place.now), place.now)
+        assert shown(cache) == before
+        assert ledger.expect({place.attempt: attempt.expected}, place.now) == 0  # it is over
+        assert ledger.check() == []
+
+
+def test_a_service_tells_routers_nothing(place):
+    done = chipwise_here("observe", "jobs", "--tell", "--ledger", "unix:///nowhere/s")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
 
 
 def test_what_is_not_to_be_had_is_said(place):

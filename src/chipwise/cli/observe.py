@@ -65,6 +65,7 @@ JOBS_EXAMPLES = """\b
 Examples:
   chipwise observe jobs
   chipwise observe jobs --state all -o csv
+  chipwise observe jobs --tell
   chipwise observe jobs --metrics 127.0.0.1:9465
 """
 ALL = "all"
@@ -230,6 +231,9 @@ def jobs(
     ] = "running",
     owner: Annotated[str | None, option("--owner", "NAME", "Only of this owner.")] = None,
     limit: Annotated[int, option("--limit", "N", "The newest so many.", min=1)] = 100,
+    tell: Annotated[
+        bool, typer.Option("--tell", help="Let routers reckon with what runs take by their steps, not as predicted.")
+    ] = False,
     metrics: MetricsOpt = None,
     token_file: TokenFileOpt = None,
     interval: Annotated[
@@ -246,12 +250,16 @@ def jobs(
     from chipwise.present.output import show
 
     named = None if state == ALL else state
+
+    def look() -> JobObservations:
+        return api.observe_jobs(ledger, state=named, owner=owner, limit=limit, tell=tell)
+
     if metrics is None:
         refuse({"--token-file": str(token_file) if token_file else None, "--interval": interval}, "--metrics beside it")
-        show(api.observe_jobs(ledger, state=named, owner=owner, limit=limit), output, out)
+        show(look(), output, out)
         return
     refuse({"--out": str(out) if out else None, "-o": None if output == "table" else output}, "no --metrics beside it")
-    _serve(lambda: api.observe_jobs(ledger, state=named, owner=owner, limit=limit), metrics, token_file, interval)
+    _serve(look, metrics, token_file, interval)
 
 
 def _serve(look: Callable[[], JobObservations], address: str, token_file: Path | None, interval: str | None) -> None:

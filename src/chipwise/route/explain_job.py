@@ -200,9 +200,25 @@ def _running(explanation: JobExplanation) -> list[str]:
         f"attempt {a.number} is {a.state} in {safe(a.pool)}"
         + (f", on {safe(a.where)}" if a.where else "")
         + (f"; it is to stop ({a.stop})" if a.stop else "")
+        + _expected(a, explanation.at)
         for a in explanation.attempts
         if a.ended is None
     ]
+
+
+def _expected(attempt: AttemptRow, now: float) -> str:
+    """What is left by what its steps took, if somebody has told, and what was predicted of all of it."""
+    expected = attempt.expected
+    if expected is None or attempt.started is None:
+        return ""
+    left, low, high = (
+        duration(max(0.0, attempt.started + end - now)) for end in (expected.value, expected.low, expected.high)
+    )
+    predicted = attempt.option.seconds.value
+    cost = format_money(attempt.option.usd_hour * expected.value / 3600 + attempt.option.usd_once)
+    instead = f", not {duration(predicted)} as predicted" if isfinite(predicted) and predicted > 0 else ""
+    whole = f"{duration(expected.value)} and {cost} in all{instead}"
+    return f"; by its steps {left} are left ({low} to {high}): {whole}"
 
 
 def _pending(explanation: JobExplanation) -> list[str]:

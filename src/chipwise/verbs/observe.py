@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from chipwise.observe.jobs.view import JobObservation, JobObservations
     from chipwise.observe.learn.view import AcceptedTelemetry, TelemetryLesson
     from chipwise.observe.monitoring.view import Dashboards, Rules
-    from chipwise.observe.nodes.view import NodeHealth
     from chipwise.observe.scrape.view import Devices, Scraped
     from chipwise.observe.view import LogReading
     from chipwise.verbs.arguments import WorkloadLike
@@ -160,9 +159,16 @@ def observe_job(job: str | int, ledger: str = "", *, attempt: int | None = None)
 
 
 def observe_jobs(
-    ledger: str = "", *, state: str | None = "running", owner: str | None = None, limit: int | None = None
+    ledger: str = "",
+    *,
+    state: str | None = "running",
+    owner: str | None = None,
+    limit: int | None = None,
+    tell: bool = False,
 ) -> JobObservations:
     """Say how jobs of a ledger really run, those under way unless another `state` is named, the newest first.
+
+    `tell`: routers reckon with what those under way take by their steps, instead of what was predicted.
 
     >>> observe_jobs("nowhere.db")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -171,7 +177,7 @@ def observe_jobs(
     """
     from chipwise.observe.jobs.look import look_at_jobs
 
-    return look_at_jobs(ledger, state, owner, limit)
+    return look_at_jobs(ledger, state, owner, limit, tell)
 
 
 def learn_from_runs(
@@ -344,35 +350,6 @@ def devices(store: str = "", *, since: str | float = "5min") -> Devices:
     oldest = int(time.time() - seconds_of(since, "since"))
     with open_store(store, create=False) as kept:
         return Devices(store=kept.where, newest=kept.newest(oldest))
-
-
-def node_health(
-    store: str = "",
-    *,
-    since: str | float = "1h",
-    pools: str | Path | None = None,
-    ledger: str = "",
-    drain: bool = False,
-) -> NodeHealth:
-    """Say which nodes are sick by what their exporters and agents said `since`, and why.
-
-    With `pools` (a file) their nodes are told by the pools that have them; `drain` lets routers of the ledger start
-    nothing on those that are sick.
-
-    >>> node_health("nowhere.db")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    chipwise.errors.InputError: store: 'nowhere.db' is not accepted; expected a store; ...
-    """
-    from chipwise.errors import NOTHING, InputError
-    from chipwise.observe.nodes.look import look_at_nodes
-    from chipwise.route.load import read_pools
-    from chipwise.verbs.arguments import seconds_of
-
-    if drain and pools is None:
-        raise InputError("pools", NOTHING, "a pools file beside drain, or CHIPWISE_POOLS naming one")
-    seconds = seconds_of(since, "since")
-    return look_at_nodes(store, seconds, None if pools is None else read_pools(Path(pools)), ledger, drain)
 
 
 def alert_rules(*, about: Sequence[str] = (), slo: WorkloadLike | None = None) -> Rules:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
-from chipwise.errors import ChipwiseError, Refusal
+from chipwise.errors import ChipwiseError, InputError, Refusal
 from chipwise.observe.jobs.observation import Observation, observe_job
 from chipwise.observe.jobs.view import JobObservation, JobObservations
 from chipwise.observe.log import Log, read_lines
+from chipwise.predict.estimate import Estimate
 from chipwise.route.attempt_log import attempt_of
 from chipwise.route.job_log import log_lines
-from chipwise.route.ledger import LedgerView, open_view
+from chipwise.route.ledger import LedgerView, is_remote, open_ledger, open_view
 from chipwise.route.ledger.records import RUNNING, AttemptRow, JobRow
 
 
@@ -26,15 +28,39 @@ def look_at_job(ledger: str, job_id: str, attempt: int | None = None) -> JobObse
 
 
 def look_at_jobs(
-    ledger: str, state: str | None = RUNNING, owner: str | None = None, limit: int | None = None
+    ledger: str, state: str | None = RUNNING, owner: str | None = None, limit: int | None = None, tell: bool = False
 ) -> JobObservations:
-    """Jobs in a state, the newest first: each by its newest attempt. One that can't be observed says why."""
+    """Jobs in a state, the newest first: each by its newest attempt. One that can't be observed says why.
+
+    `tell`: routers reckon with what those under way take by their steps.
+    """
     rows: list[Observation] = []
     with open_view(ledger, create=False) as book:
         for job in book.jobs(state, owner, None, limit):
             attempts = book.attempts(job.id)
             rows.append(_observed(ledger, book, job, attempts, attempts[-1] if attempts else None))
-        return JobObservations(book.where, tuple(rows), state)
+        return JobObservations(book.where, tuple(rows), state, tell_routers(ledger, rows) if tell else None)
+
+
+def expectations(observations: Iterable[Observation]) -> dict[str, Estimate]:
+    """How long attempts under way take from start to end, by their steps: those of which they tell."""
+    expected = {}
+    for one in observations:
+        if one.remaining is not None and one.attempt is not None and one.attempt.started is not None:
+            passed = max(0.0, one.at - one.attempt.started)
+            left = one.remaining
+            expected[one.attempt.id] = replace(
+                left, value=left.value + passed, low=left.low + passed, high=left.high + passed
+            )
+    return expected
+
+
+def tell_routers(ledger: str, observations: Iterable[Observation]) -> int:
+    """Let routers reckon with what attempts under way take by their steps; how many they are."""
+    if is_remote(ledger):
+        raise InputError("ledger", ledger, "the ledger itself, beside --tell: its service tells routers nothing")
+    with open_ledger(ledger, create=False) as book:
+        return book.expect(expectations(observations), time.time())
 
 
 def _observed(

@@ -153,10 +153,12 @@ class JobObservations(Result):
     ledger: str
     observations: Sequence[Observation]
     state: str | None
+    expected: int | None = None  # attempts of which routers were told how long they take; None: they were not
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"ledger": self.ledger, "jobs": [record(COLUMNS, o) for o in self.observations]}
+        rows = [record(COLUMNS, o) for o in self.observations]
+        return {"ledger": self.ledger, "jobs": rows, "expected_runs": self.expected}
 
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: a row a job."""
@@ -171,4 +173,10 @@ class JobObservations(Result):
             Text(f"{where}: {plural(len(self.observations), 'job')}"),
             table(COLUMNS, self.observations),
             *(Text(f"job {o.job.id}: {safe(o.problem)}") for o in self.observations if o.problem),
+            *self._words(),
         ]
+
+    def _words(self) -> list[Block]:
+        if self.expected is None:
+            return []
+        return [Text(f"routers reckon with the steps of {plural(self.expected, 'run')}")]

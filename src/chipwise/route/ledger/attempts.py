@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from chipwise.predict.estimate import Estimate
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
 from chipwise.route.ledger.codec import encode, storable
@@ -338,6 +339,18 @@ def end(db: Database, attempt: str, how: AttemptEnd, now: float) -> bool:
     )
     note(db, now, int(row.job_id), job_state, how.reason if job_state == FAILED else "", attempt)
     return True
+
+
+def expect(db: Database, expected: Mapping[str, Estimate], now: float) -> int:
+    """Write down how long attempts under way take by their steps, from start to end; how many are still under way."""
+    count = 0
+    for attempt, estimate in expected.items():
+        row = db.one(f"SELECT job_id FROM attempts WHERE id = ? AND state IN {SQL_UNDER_WAY}", attempt)
+        if row is not None:
+            count += 1
+            db.run("UPDATE attempts SET expected = ? WHERE id = ?", encode(estimate, Estimate), attempt)
+            db.run("UPDATE jobs SET changed = ? WHERE id = ?", stamp(db, now), row[0])  # routers read it again
+    return count
 
 
 def ask_stop(db: Database, attempt: str, why: str, now: float) -> int | None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from chipwise.errors import InputError
 from chipwise.io.closing import Closing
+from chipwise.predict.estimate import Estimate
 from chipwise.route.access import Quotas
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.cluster_state import Decision
@@ -320,6 +321,11 @@ class Ledger(Closing, Accounting, Registry):
             number = _attempts.ask_stop(db, attempt, why, now)
             if number is not None:
                 _audit.append(db, self.actor, "stop", f"{attempt}: {why}", now, number)
+
+    def expect(self, expected: Mapping[str, Estimate], now: float) -> int:
+        """Tell routers how long attempts under way take by their steps, from start to end; how many still are."""
+        with self._db.write() as db:
+            return _attempts.expect(db, expected, now)
 
     def over_before(self, attempts: Sequence[str], when: float) -> list[str]:
         """Of these attempts those that ended before a moment, and whose jobs were over by then."""

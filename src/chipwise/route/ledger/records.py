@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.predict.estimate import Estimate
 from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job
 from chipwise.route.names import JOB_STATES
@@ -83,6 +84,7 @@ class AttemptRow:
     spent: float = 0.0  # USD, once it has ended
     digest: str = ""  # of what was launched: SHA-256 of its launch file
     seen: float = 0.0  # seconds that routers have seen it run, by clocks that no one sets
+    expected: Estimate | None = None  # seconds from its start to its end, by what its steps took; None: nobody told
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from chipwise.errors import InputError
+from chipwise.predict.estimate import Estimate
 from chipwise.route.cluster_state import Decision
 from chipwise.route.job import Job
 from chipwise.route.ledger.codec import decode, encode, storable
@@ -27,7 +28,7 @@ JOB = (
 )
 ATTEMPT = (
     "id, job_id, number, plan, state, router, lease, backend_id, intended, submitted, started, "
-    "ended, exit_code, place, reason, restarts, stop, spent, digest, seen"
+    "ended, exit_code, place, reason, restarts, stop, spent, digest, seen, expected"
 )
 DECISION = "id, at, policy, router, decision"
 EVENT = "id, at, job_id, attempt, kind, text, data"
@@ -157,12 +158,16 @@ def options_of(job_id: str, text: str) -> tuple[Option, ...]:
 
 def attempt_of(row: Row) -> AttemptRow:
     """The record of a row selected as ATTEMPT."""
-    name, job, number, plan, state, router, lease, backend_id, intended, *rest = row
+    name, job, number, plan, state, router, lease, backend_id, intended, *rest, seen, steps = row
     with _whole("attempt", name):
         option = _plan(plan)
         if not all(isinstance(word, str) for word in (name, state, router, backend_id)):
             raise ValueError("a blob or a number in place of words")
-        _check_finite(number, lease, intended, rest[-1], *(moment for moment in rest[:3] if moment is not None))
+        expected = decode(Estimate, steps) if steps else None
+        if expected is not None:
+            _check_finite(expected.value, expected.low, expected.high)
+        _check_finite(number, lease, intended, seen, *(moment for moment in rest[:3] if moment is not None))
+    rest += [seen, expected]
     return AttemptRow(
         name, str(job), number, option.pool, option.variant, option, state, router, lease, backend_id, intended, *rest
     )

@@ -6,7 +6,7 @@ from chipwise.route.ledger.records import ENDS, OVER, UNDER_WAY
 
 # 2: jobs are pending, running, succeeded, failed or cancelled
 # 3: who submitted a job, what was launched and for how long it was seen to run, unreadable rows set aside, an audit log
-# 4: nodes on which no job is to start
+# 4: nodes on which no job is to start; how long an attempt takes by its own steps
 VERSION = 4
 
 
@@ -72,6 +72,7 @@ TABLES = (
         spent DOUBLE PRECISION NOT NULL DEFAULT 0,
         digest TEXT NOT NULL DEFAULT '',
         seen DOUBLE PRECISION NOT NULL DEFAULT 0,
+        expected TEXT NOT NULL DEFAULT '',
         UNIQUE (job_id, number)
     )""",
     "CREATE INDEX attempts_ended ON attempts (ended)",

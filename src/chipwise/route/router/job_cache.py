@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -165,7 +166,7 @@ class JobCache:
             return
         new = row.id not in self.table
         if new:
-            self.table.add(self._candidate(row))
+            self.table.add(self._candidate(row, attempt))
             if row.spent or row.failures or row.failed_at or attempt is not None:
                 self._replay(row)
         current = attempt if attempt is not None and row.state != PENDING and attempt.pool in self.table.pools else None
@@ -173,15 +174,15 @@ class JobCache:
             self.table.stopped(row.id, now, done=row.done, spent=row.spent, last_failed=row.failed_at)
             self.running.discard(row.id)
         if not new or row.done or row.spent or row.failed_at:
-            self.table.replace(self._candidate(row))
+            self.table.replace(self._candidate(row, attempt))
         if row.state != PENDING and current is None:  # under way where this router has no pool
             self.table.remove(row.id)
         elif current is not None and row.id not in self.running:
             self.table.started(row.id, current.pool, _begun(current))
             self.running.add(row.id)
 
-    def _candidate(self, row: JobRow) -> Candidate:
-        return candidate(row, self.quotas.account(row))
+    def _candidate(self, row: JobRow, attempt: AttemptRow | None = None) -> Candidate:
+        return candidate(row, self.quotas.account(row), attempt)
 
     def _replay(self, row: JobRow) -> None:
         """What a job has been served so far."""
@@ -215,7 +216,14 @@ def _begun(attempt: AttemptRow) -> float:
     return attempt.started or attempt.submitted or attempt.intended
 
 
-def candidate(row: JobRow, account: int = -1) -> Candidate:
-    """A job of the ledger as the table takes it."""
+def candidate(row: JobRow, account: int = -1, attempt: AttemptRow | None = None) -> Candidate:
+    """A job of the ledger as the table takes it; where it runs, as its own steps tell, if they do."""
+    options = row.options
+    if attempt is not None and attempt.expected is not None and row.done < 1:
+        whole = attempt.expected.scaled(1 / (1 - row.done))  # an attempt does what checkpoints did not hold
+        place = (attempt.pool, attempt.variant)
+        options = tuple(
+            replace(option, seconds=whole) if (option.pool, option.variant) == place else option for option in options
+        )
     history = {"done": row.done, "spent": row.spent, "last_failed": row.failed_at}
-    return Candidate.of(row.job, row.id, row.submitted, row.options, account=account, **history)
+    return Candidate.of(row.job, row.id, row.submitted, options, account=account, **history)
