@@ -16,8 +16,9 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 SNIPPET = re.compile(r"^```python\n(?P<code>.*?)^```\n\n```text\n(?P<output>.*?)^```$", re.MULTILINE | re.DOTALL)
 CUT = "..."
+PATIENCE_S = 60.0  # for what a session has started to end
 Start = Callable[[list[str], dict[str, str]], "subprocess.CompletedProcess[str]"]
 MARK = "-- end of a snippet --"
 TODAY = "2026-11-18"  # of what pages show: the ages of prices are those of this day
@@ -93,6 +95,7 @@ def run(session: Sequence[str], start: Start = started) -> list[tuple[int, str]]
     The user's own calibrations, prices and ledger are not read: pages show what comes with chipwise.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as beside:
+        beside.callback(wait_for_all, folder)  # last: a program that a router started writes there when it ends
         return [
             run_beside(folder, command.removesuffix(" &"), beside)
             if command.endswith(" &")
@@ -110,6 +113,22 @@ def run_beside(folder: str, command: str, until: ExitStack) -> tuple[int, str]:
     until.callback(process.terminate)
     assert process.stdout is not None
     return 0, process.stdout.readline().replace(folder, HOME)
+
+
+def wait_for_all(folder: str) -> None:
+    """Wait for programs that have a folder in their words: its end would be made again by theirs."""
+    until = time.monotonic() + PATIENCE_S
+    while any(folder.encode() in words_of(entry) for entry in Path("/proc").glob("[0-9]*")):
+        if time.monotonic() > until:
+            raise SystemExit(f"a program that a session started still runs in {folder}")
+        time.sleep(0.05)
+
+
+def words_of(entry: Path) -> bytes:
+    """The words of a process; none where it has ended."""
+    with suppress(OSError):
+        return (entry / "cmdline").read_bytes()
+    return b""
 
 
 def words_in(folder: str, command: str) -> list[str]:
