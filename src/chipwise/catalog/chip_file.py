@@ -11,10 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from chipwise.catalog.chip import DTYPES, Chip, Figure
+from chipwise.catalog.currencies import exchange_rates
+from chipwise.catalog.money import PER_HOUR, read_amount
 from chipwise.catalog.offers import ANY, Offer
 from chipwise.errors import NOTHING, BrokenFile, Conflict, InputError, UnknownName
 from chipwise.io.files import parse_yaml, read_text
-from chipwise.units import parse_count, parse_money, parse_quantity
+from chipwise.units import parse_count, parse_quantity
 
 OWN = "own"  # the cloud of the price that a chip's file gives
 MOST_USD = 1e4  # of a chip-hour; more is another unit or a slip
@@ -109,6 +111,7 @@ def described_chip(table: Mapping[str, Any], file: str, today: date) -> Describe
             figure = _figure(key, table[key], measure, cited)
             figures |= dict.fromkeys(measure.figures, figure)
     price, price_cited = _entry("price", table["price"], cited) if "price" in table else (None, cited)
+    usd, note = (None, "") if price is None else _price(price)
     return DescribedChip(
         file=file,
         id=chip_id,
@@ -116,8 +119,8 @@ def described_chip(table: Mapping[str, Any], file: str, today: date) -> Describe
         title=_text(table, "title", "text") if "title" in table else "",
         figures=MappingProxyType(figures),
         lacking=tuple(lacking),
-        usd_per_chip_hour=None if price is None else _price(price),
-        price_source=price_cited.source,
+        usd_per_chip_hour=usd,
+        price_source="; ".join(filter(None, (price_cited.source, note))),
         date=price_cited.date,
     )
 
@@ -240,11 +243,14 @@ def _figure(field: str, entry: Any, measure: Measure, usual: _Cited) -> Figure:
     return Figure(float(number), measure.unit, cited.source, cited.date, cited.note)
 
 
-def _price(value: Any) -> float:
-    usd = parse_money(value, "price")
-    if not 0 < usd <= MOST_USD:
-        raise InputError("price", value, f"US dollars for a chip-hour, above 0 and at most {MOST_USD:,.0f}")
-    return usd
+def _price(value: Any) -> tuple[float, str]:
+    """US dollars for a chip-hour, and the rate where another currency is written."""
+    accepted = f"the price of a chip-hour, above 0 and at most ${MOST_USD:,.0f}, such as 2.5 or €2.30"
+    rates = exchange_rates()
+    amount = read_amount(value, "price", accepted, rates, PER_HOUR)
+    if not 0 < amount.usd(rates) <= MOST_USD:
+        raise InputError("price", value, accepted)
+    return amount.usd(rates), amount.note(rates)
 
 
 def _inherited(like: str, note: str) -> str:

@@ -52,7 +52,7 @@ PricesOpt = Annotated[
     option("--prices", "FILE", "Your own prices (CSV) over the list; repeatable. CHIPWISE_PRICES names files too."),
 ]
 FxOpt = Annotated[
-    list[str] | None, option("--fx", "CODE=USD", "US dollars for one unit of a currency in your prices: EUR=1.08.")
+    list[str] | None, option("--fx", "CODE=USD", "US dollars for one unit of another currency: EUR=1.08.")
 ]
 PriceOpt = Annotated[
     list[str] | None,
