@@ -148,8 +148,8 @@ def training_head(c: TrainingComparison) -> str:
     """The run in a few words."""
     t = c.workload.train
     run = (
-        f"{format_count(t.samples)} images"
-        if t.samples_unit == "images"
+        f"{format_count(t.samples)} {c.workload.model.pictures}"
+        if c.workload.unit != "tokens"
         else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}"
     )
     kind = f"{t.precision}, LoRA of rank {t.lora_rank}" if t.lora_rank else t.precision

@@ -168,7 +168,7 @@ def flat_rows(c: ServingCapacity) -> list[dict[str, Any]]:
 def blocks(c: ServingCapacity) -> list[Block]:
     """The best, every split, the front, what was refused and assumptions, in that order."""
     return [
-        Text(f"{c.workload.name} on {c.accelerators}: {_slo(c)}; {requests_of(c.workload.serve)}"),
+        Text(f"{c.workload.name} on {c.accelerators}: {_slo(c)}; {requests_of(c.workload)}"),
         *(Text(line) for line in (_largest(c), _job(c), _needed(c)) if line),
         table(SPLITS, c.rows, c, strong=frozenset({0}), title="Largest load of each split"),
         *([Text(_passed_over(c))] if c.search.passed_over else []),

@@ -134,7 +134,7 @@ class Serve:
     requests: int = 0  # of an offline job; 0: not said
     deadline_s: float = 0.0  # of an offline job; 0: none
     passes: int = 1  # denoising steps of a diffusion model
-    unit: str = "tokens"  # "tokens", "sequences" or "images": what is counted
+    unit: str = "tokens"  # "tokens", "sequences", "images" or "videos": what is counted
     stack: str = ""  # software stack, empty: not said
     trace: Trace | None = None
 
@@ -152,7 +152,7 @@ class ServingWorkload:
 
     @property
     def unit(self) -> str:
-        """What is answered: tokens of a model that writes, else sequences or images."""
+        """What is answered: tokens of a model that writes, else sequences, images or videos."""
         return "tokens" if self.model.writes else self.serve.unit
 
     def to_dict(self) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def _why(comparer: TrainingComparer, pick: TrainingRow, second: TrainingRow | No
 
 def _cause(pick: TrainingRow, second: TrainingRow, objective: str) -> str:
     """The two numbers whose ratio decides."""
-    unit = "images" if pick.prediction.workload.train.samples_unit == "images" else "tokens"
+    unit = pick.prediction.workload.unit
     rate = pick.tokens_per_s_per_chip.value / second.tokens_per_s_per_chip.value
     text = f"{rate:.2f}x its {unit}/s per chip"
     if objective == "cost" and pick.ondemand and second.ondemand:
