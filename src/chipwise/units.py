@@ -170,6 +170,15 @@ def parse_quantity(value: object, field: str, unit: str, such: str) -> float:
         raise AmbiguousNumber(field, text, (first, second)) from None
 
 
+def units_of(unit: str) -> tuple[str, ...]:
+    """What may stand behind a quantity that is kept in this unit.
+
+    >>> units_of("Hz")
+    ('MHz', 'GHz')
+    """
+    return tuple(_UNITS[unit])
+
+
 def rounded(value: float) -> float:
     """A value to ten significant digits, for ranking: the bits below differ between architectures, and decide nothing.
 

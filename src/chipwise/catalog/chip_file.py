@@ -21,10 +21,11 @@ from chipwise.units import parse_count, parse_quantity
 OWN = "own"  # the cloud of the price that a chip's file gives
 MOST_USD = 1e4  # of a chip-hour; more is another unit or a slip
 MISSING_PRECISION = "none"  # written for a precision that the chip lacks and its relative has
+CITATION = ("value", "source", "date", "note")  # keys of a figure that says where it is from
 TEXTS = ("name", "like", "title", "source", "date", "note", "price")
 _RATES = ("memory_bytes", "usable_bytes", "bandwidth", "onchip_bytes", "clock_hz", "tdp_w", "idle_w")
-_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_DATE = re.compile(r"20\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
+ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+DATE = re.compile(r"20\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def described_chip(table: Mapping[str, Any], file: str, today: date) -> Describe
     for key in table:
         if key not in KEYS:
             raise UnknownName(key, key, KEYS, what="key")
-    chip_id = _text(table, "name", "a short name in small letters, digits and hyphens, such as my-h100", _ID)
+    chip_id = _text(table, "name", "a short name in small letters, digits and hyphens, such as my-h100", ID)
     like = _text(table, "like", "the name of a known chip whose other figures it takes, such as h100")
     cited = _Cited.of(table, _Cited(file, today.isoformat(), ""), "")
     peaks = table.get("peak", {})
@@ -183,7 +184,7 @@ class _Cited:
     @classmethod
     def of(cls, table: Mapping[str, Any], usual: _Cited, field: str) -> _Cited:
         day = str(table.get("date", usual.date))
-        if not _DATE.fullmatch(day):
+        if not DATE.fullmatch(day):
             raise InputError(f"{field}date", day, "a date such as 2026-11-18, 2026-11 or 2026")
         texts = {}
         for key in ("source", "note"):
@@ -220,10 +221,9 @@ def _entry(field: str, entry: Any, usual: _Cited) -> tuple[Any, _Cited]:
     """A value, alone or as {value, source, date, note}."""
     if not isinstance(entry, Mapping):
         return entry, usual
-    keys = ("value", "source", "date", "note")
     for key in entry:
-        if key not in keys:
-            raise UnknownName(f"{field}.{key}", str(key), keys, what="key")
+        if key not in CITATION:
+            raise UnknownName(f"{field}.{key}", str(key), CITATION, what="key")
     if "value" not in entry:
         raise InputError(f"{field}.value", NOTHING, "the figure itself")
     return entry["value"], _Cited.of(entry, usual, f"{field}.")
