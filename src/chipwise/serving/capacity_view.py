@@ -24,6 +24,7 @@ from chipwise.serving.describe import (
 )
 from chipwise.serving.view import bare_table, job_record, service_record, settings_record
 from chipwise.workload import metrics_that_matter
+from chipwise.workload.serve import job_in_words
 
 if TYPE_CHECKING:
     from chipwise.serving.results import ServingCapacity
@@ -210,8 +211,7 @@ def _job(c: ServingCapacity) -> str:
     """How long an offline job takes."""
     if c.job is None:
         return ""
-    count = plural(c.workload.serve.requests, "request")
-    return f"The job of {count} takes {seconds_interval(c.job.duration)}{deadline_of(c.job)}"
+    return f"The job of {job_in_words(c.workload)} takes {seconds_interval(c.job.duration)}{deadline_of(c.job)}"
 
 
 def _needed(c: ServingCapacity) -> str:
