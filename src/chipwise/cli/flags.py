@@ -93,10 +93,10 @@ MEANINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 # Flags of other tools for which another command is (kubectl, terraform and sbatch have such, 2026-11-19).
 COMMANDS: Mapping[str, str] = {
-    "chipwise jobs submit": "`chipwise jobs render FILE --pools POOLS` shows what a backend would be asked for and writes "
-    "nothing, `chipwise jobs explain ID` tells why a submitted job goes where",
-    "chipwise router run": "`chipwise simulate` shows what a policy does to a trace, `chipwise jobs explain ID` tells why "
-    "a job goes where",
+    "chipwise jobs submit": "`chipwise jobs render FILE --pools POOLS` shows what a backend would be asked for and "
+    "writes nothing, `chipwise jobs explain ID` tells why a submitted job goes where",
+    "chipwise router run": "`chipwise simulate` shows what a policy does to a trace, `chipwise jobs explain ID` tells "
+    "why a job goes where",
 }
 REHEARSALS = ("dry-run", "explain", "plan", "test-only", "what-if")
 
