@@ -7,6 +7,8 @@
     │   ├── UnknownName           a chip, model or key we don't know, with the nearest names
     │   ├── Conflict              two things that can't be combined
     │   ├── UnitMissing           a bare number where a duration is meant
+    │   ├── AmbiguousNumber       a comma that may be a decimal point: both readings
+    │   ├── AmbiguousCurrency     a sign that several currencies share: all readings
     │   ├── MissingInput          things that have to be given, all in one line
     │   └── BrokenFile            a file that is empty, too large or not what it claims
     │       └── NoSuchFile        a file that is missing
@@ -168,6 +170,21 @@ class AmbiguousNumber(InputError):
 
     def _line(self) -> str:
         return f"{self.field}: {self.value}: {self.accepted}? A comma stands only between groups of three digits"
+
+
+class AmbiguousCurrency(InputError):
+    """A sign that several currencies share; each of `readings` is an amount and the currency's name.
+
+    >>> str(AmbiguousCurrency("budget", "¥25", [("25 JPY", "Japanese yen"), ("25 CNY", "Chinese yuan")]))
+    'budget: ¥25: 25 JPY (Japanese yen) or 25 CNY (Chinese yuan)?'
+    """
+
+    def __init__(self, field: str, value: str, readings: Sequence[tuple[str, str]]) -> None:
+        self.readings = tuple(amount for amount, _ in readings)
+        super().__init__(field, " ".join(value.split()), " or ".join(f"{amount} ({name})" for amount, name in readings))
+
+    def _line(self) -> str:
+        return f"{self.field}: {self.value}: {self.accepted}?"
 
 
 class MissingInput(InputError):

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from chipwise.catalog import add_chip_files
 from chipwise.catalog.calibration import Calibration, load_calibration
-from chipwise.catalog.economics import Economics, economics, rate_name, read_changes
+from chipwise.catalog.currencies import exchange_rates, own_rates
+from chipwise.catalog.economics import Economics, economics, read_changes
 from chipwise.io.brief import brief
 from chipwise.io.clock import day_of_asking
-from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices, read_rates
+from chipwise.prices import PriceBook, laid_over, listed, read_custom_prices
 from chipwise.prices.given import GivenPrices, with_given
 from chipwise.prices.offer_filter import Names, OfferFilter
 
 PRICE_FILES = "CHIPWISE_PRICES"
-EXCHANGE_RATES = "CHIPWISE_FX"
 
 
 @brief
@@ -66,13 +66,12 @@ class Knowledge:
         >>> {o.cloud for o in Knowledge.default(cloud="amazon").prices.offers}
         {'aws'}
         """
+        known = economics().at_rates(own_rates(fx)).changed(read_changes(assumptions))
         add_chip_files([chip_file] if isinstance(chip_file, str | Path) else chip_file or ())
         day = today or day_of_asking()
         book = OfferFilter.read(cloud, region, max_age, fabric).apply(price_book(prices, fx, day), day)
-        book = with_given(book, price, day)
-        rates = {rate_name(code): rate for code, rate in exchange_rates(fx).items()}
-        known = {name: rate for name, rate in rates.items() if name in economics().table}
-        return cls(load_calibration(), book, economics().changed({**known, **read_changes(assumptions)}), day, seed)
+        book = with_given(book, price, day, known.rates())
+        return cls(load_calibration(), book, known, day, seed)
 
     @classmethod
     def published(cls, refits: bool = False) -> Knowledge:
@@ -96,9 +95,3 @@ def price_book(
     for file in [*named, *given]:
         book = laid_over(book, read_custom_prices(Path(file), rates, today))
     return book
-
-
-def exchange_rates(fx: Sequence[str] | None = None) -> dict[str, float]:
-    """US dollars for one unit of each currency that CHIPWISE_FX or `fx` names."""
-    named = [rate for rate in os.environ.get(EXCHANGE_RATES, "").split(",") if rate.strip()]
-    return {**read_rates(named, EXCHANGE_RATES), **read_rates(fx)}

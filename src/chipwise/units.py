@@ -29,6 +29,7 @@ _WHOLE = r"[1-9]\d{0,2}(?:,\d{3})+|\d+(?:_\d+)*"  # 1,500,000 or 1_500_000
 _NUMBER = rf"((?:{_WHOLE})(?:\.\d+)?|\.\d+)(e[+-]?\d{{1,3}})?"
 _COMMA = re.compile(r"(\d+),(\d+)((?:e[+-]?\d{1,3})?\s*[a-z]*)", re.ASCII | re.IGNORECASE)  # 1,5T
 _BINARY = re.compile(r"\s*([1-9]\d{0,3})\s*([kKmM])\s*")  # 8k
+MAX_TEXT = 100  # characters of a quantity without its blanks; more is no quantity, and is read no further
 _ACCEPTED_COUNT = "a number such as 300, 2.5M, 70B or 15T"
 _ACCEPTED_DURATION = "a duration such as 90s, 12h, 30d or 2w"
 _ACCEPTED_SHARE = "a share from 0 to 1, such as 0.4 or 40%"
@@ -42,7 +43,18 @@ _UNITS: dict[str, dict[str, float]] = {
     "Hz": {"MHz": MEGA, "GHz": GIGA},
     "W": {"W": 1.0, "kW": KILO},
 }
-_ACCEPTED_MONEY = "an amount in US dollars such as 1000, $1,000 or 2.5k"
+
+
+def compact(text: str, field: str, accepted: str) -> str:
+    """A quantity's text with single blanks, in time that grows as the text does: what follows sees a short one.
+
+    >>> compact("  1.5   TB/s ", "bandwidth", "a number")
+    '1.5 TB/s'
+    """
+    short = " ".join(text.split())
+    if len(short) > MAX_TEXT:
+        raise InputError(field, text, accepted)
+    return short
 
 
 def parse_count(value: object, field: str = "count", accepted: str = _ACCEPTED_COUNT) -> float:
@@ -92,18 +104,13 @@ def parse_duration_with_unit(value: object, field: str = "duration") -> float:
     return seconds
 
 
-def parse_money(value: object, field: str = "money") -> float:
-    """US dollars.
+def parse_scaled(value: object, field: str, accepted: str, shown: object = None) -> float:
+    """A number of at least 0 that may end in k, M, B or T.
 
-    >>> parse_money("$1,000"), parse_money("1000 usd"), parse_money("2.5k")
-    (1000.0, 1000.0, 2500.0)
+    >>> parse_scaled("2.5k", "budget", "an amount"), parse_scaled(12, "budget", "an amount")
+    (2500.0, 12.0)
     """
-    if isinstance(value, str):
-        text = re.sub(r"^\s*(us)?\$\s*|\s*(usd|dollars?|\$)\s*$", "", value.strip(), flags=re.IGNORECASE)
-        if not text:
-            raise InputError(field, value, _ACCEPTED_MONEY)
-        return _number(text, field, _ACCEPTED_MONEY, _COUNT_SUFFIX, shown=value)
-    return _number(value, field, _ACCEPTED_MONEY, _COUNT_SUFFIX)
+    return _number(value, field, accepted, _COUNT_SUFFIX, shown)
 
 
 def parse_share(value: object, field: str = "share") -> float:
@@ -128,9 +135,10 @@ def parse_rate(value: object, field: str = "rate") -> float:
     """
     if not isinstance(value, str):
         return _number(value, field, _ACCEPTED_RATE, _COUNT_SUFFIX)
-    longer = _PER_TIME.search(value.rstrip())
+    text = compact(value, field, _ACCEPTED_RATE)
+    longer = _PER_TIME.search(text)
     seconds = _SECONDS[longer[1].lower()] if longer else 1.0
-    text = value[: longer.start()] if longer else _PER_SECOND.sub("", value)
+    text = text[: longer.start()] if longer else _PER_SECOND.sub("", text)
     return _number(text, field, _ACCEPTED_RATE, _COUNT_SUFFIX, shown=value) / seconds
 
 
@@ -151,14 +159,24 @@ def parse_quantity(value: object, field: str, unit: str, such: str) -> float:
     """
     factors = _UNITS[unit]
     accepted = f"a number with its unit, such as {such} ({', '.join(factors)})"
-    written = re.fullmatch(r"\s*([^a-zA-Z\s]\S*?)\s*([a-zA-Z][a-zA-Z/]*)(?: one way)?\s*", str(value))
-    if not isinstance(value, str) or written is None or written[2] not in factors:
+    text = compact(value, field, accepted) if isinstance(value, str) else ""
+    written = re.fullmatch(r"([^a-zA-Z\s]\S*?) ?([a-zA-Z][a-zA-Z/]*)(?: one way)?", text)
+    if written is None or written[2] not in factors:
         raise InputError(field, value, accepted)
     try:
         return _number(written[1] + "x", field, accepted, {"x": factors[written[2]]}, shown=value)
     except AmbiguousNumber as asked:
         first, second = (f"{reading.removesuffix('x')} {written[2]}" for reading in asked.readings)
-        raise AmbiguousNumber(field, value, (first, second)) from None
+        raise AmbiguousNumber(field, text, (first, second)) from None
+
+
+def units_of(unit: str) -> tuple[str, ...]:
+    """What may stand behind a quantity that is kept in this unit.
+
+    >>> units_of("Hz")
+    ('MHz', 'GHz')
+    """
+    return tuple(_UNITS[unit])
 
 
 def rounded(value: float) -> float:
@@ -242,9 +260,10 @@ def _number(value: object, field: str, accepted: str, suffixes: dict[str, float]
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise InputError(field, shown, accepted)
     if isinstance(value, str):
-        found = re.fullmatch(rf"{_NUMBER}\s*([a-z]*)", value.strip().lower(), re.ASCII)
+        text = compact(value, field, accepted)
+        found = re.fullmatch(rf"{_NUMBER} ?([a-z]*)", text.lower(), re.ASCII)
         if not found or found[3] not in suffixes:
-            _ask_about_comma(value.strip(), field, accepted, suffixes)
+            _ask_about_comma(text, field, accepted, suffixes)
             raise InputError(field, shown, accepted)
         digits = found[1].replace(",", "").replace("_", "") + (found[2] or "")
         number = _exact(float(digits), suffixes[found[3]])

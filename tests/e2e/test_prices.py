@@ -256,10 +256,6 @@ CASES = {
         ("prices", "import", "focus", FOCUS["aws"], "--years", "2", "--out", "x.csv"),
         "1 or 3",
     ),
-    "a bill in euros": (
-        ("prices", "import", "focus", FOCUS["azure-eur"], "--years", "1", "--out", "x.csv"),
-        "focus-azure-eur.csv line 2 BillingCurrency: 'EUR'",
-    ),
     "own prices as a bill": (("prices", "import", "focus", OWN, "--out", "x.csv"), "the columns BillingCurrency, "),
     "own prices as a catalog": (
         ("prices", "import", "skypilot", OWN, "--cloud", "gcp", "--out", "x.csv"),
@@ -301,11 +297,14 @@ def test_a_bad_row_of_own_prices_is_named_by_file_row_and_field(case, tmp_path):
     refused(("prices",), said, tmp_path, env={**os.environ, "CHIPWISE_PRICES": "own.csv"})
 
 
-def test_a_currency_without_a_rate_is_one_line(tmp_path):
-    (tmp_path / "own.csv").write_text(
-        f"{HEAD},currency\nh100,gcp,us-central1,i,8,10,,2026-10-31,EUR\n", encoding="utf-8"
-    )
-    refused(("compare", EXAMPLE, "--on", "h100", "--prices", "own.csv"), "own.csv line 2 currency: 'EUR'", tmp_path)
+def test_a_currency_without_a_rate_is_one_line_and_a_known_rate_is_said(tmp_path):
+    own, words = tmp_path / "own.csv", f"{HEAD},currency\nh100,gcp,us-central1,i,8,10,,2026-10-31,"
+    own.write_text(f"{words}XAF\n", encoding="utf-8")
+    refused(("compare", EXAMPLE, "--on", "h100", "--prices", "own.csv"), "own.csv line 2 currency: 'XAF'", tmp_path)
+    own.write_text(f"{words}EUR\n", encoding="utf-8")
+    assert "of own.csv, EUR at 1.14811 USD of 2026-09-17) over" in good("prices", "--on", "h100", "--prices", own)
+    bill = good("prices", "import", "focus", FOCUS["azure-eur"], "--years", "1", "--out", tmp_path / "x.csv")
+    assert "the bill's EUR at 1.14811 USD of 2026-09-17" in bill
 
 
 def test_no_line_looks_like_a_prompt(tmp_path):

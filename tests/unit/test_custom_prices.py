@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog import Commitment, Offer, load
+from chipwise.catalog.currencies import read_rates
 from chipwise.errors import InputError
 from chipwise.prices import (
     PriceBook,
@@ -16,7 +17,6 @@ from chipwise.prices import (
     price_of,
     prices_in_words,
     read_custom_prices,
-    read_rates,
 )
 from chipwise.prices.custom_prices import COLUMNS, CustomPrices, custom_prices_csv
 
@@ -156,6 +156,9 @@ def test_a_file_without_a_price_is_refused(tmp_path):
 def test_a_currency_without_a_rate_is_refused_by_row_and_field(tmp_path):
     with pytest.raises(InputError, match=r"own.csv line 2 currency: 'EUR' .* --fx EUR=DOLLARS"):
         own(tmp_path, LINE + ",EUR", head=HEAD + ",currency")
+    known = read_custom_prices(written(tmp_path, LINE + ",EUR", head=HEAD + ",currency"), today=DAY).offers[0]
+    assert known.ondemand_usd_per_chip_hour == pytest.approx(61.2 / 8 / 0.871, rel=1e-4)
+    assert known.source == "contract 4711; EUR at 1.14811 USD of 2026-09-17"
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,15 @@ def test_the_line_has_them(capsys):
     assert "--images" in line and "--samples" in line and "--max-age" not in line
 
 
+def test_a_flag_for_which_there_is_a_command_names_it(capsys):
+    for flag in ("--dry-run", "--explain"):
+        assert run(["jobs", "submit", "job.yaml", flag]) == 2
+        line = capsys.readouterr().err
+        assert f"No such option: {flag}; " in line and "jobs explain ID" in line and "jobs render FILE" in line
+    names = command().commands
+    assert {"explain", "render"} <= set(names["jobs"].commands) and "simulate" in names
+
+
 def test_all_missing_columns_are_named_at_once():
     with pytest.raises(BrokenFile, match="the columns cloud, region, date"):
         check_columns("own.csv", ["chip"], ["chip", "cloud", "region", "date"])

@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from chipwise.catalog import parse
+from chipwise.catalog.currencies import read_rates
 from chipwise.catalog.economics import ALSO_CALLED, own_sites, site
 from chipwise.cli.main import command, run
 from chipwise.cli.numbers import read
@@ -12,7 +13,6 @@ from chipwise.compare.edge import parse_watts
 from chipwise.compare.terms import candidates
 from chipwise.errors import AmbiguousNumber, InputError
 from chipwise.layout.headroom import read_headroom
-from chipwise.prices.currency import read_rates
 from chipwise.prices.custom_prices import read_custom_prices
 from chipwise.prices.given import read_given
 from chipwise.units import parse_quantity, parse_rate

@@ -7,18 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise import units
+from chipwise.catalog.money import parse_usd
 from chipwise.errors import AmbiguousNumber, InputError
 from chipwise.units import (
     GiB,
     parse_count,
     parse_duration,
     parse_duration_with_unit,
-    parse_money,
+    parse_quantity,
     parse_rate,
     parse_share,
 )
 
-PARSERS = (parse_count, parse_duration, parse_money)
+PARSERS = (parse_count, parse_duration, parse_usd)
 FORMATTERS = (
     units.format_seconds,
     units.format_bytes,
@@ -85,7 +86,7 @@ def test_durations(text, seconds):
     ],
 )
 def test_money(text, usd):
-    assert parse_money(text) == usd
+    assert parse_usd(text) == usd
 
 
 @pytest.mark.parametrize("parser", PARSERS)
@@ -164,8 +165,8 @@ def test_a_decimal_comma_of_a_duration_is_asked_about(parse):
 
 
 def test_a_decimal_comma_of_an_amount_is_asked_about():
-    with pytest.raises(AmbiguousNumber, match=r"budget: 1,5M: 1.5M or 15M\?"):
-        parse_money("$1,5M", "budget")
+    with pytest.raises(AmbiguousNumber, match=r"budget: \$1,5M: \$1.5M or \$15M\?"):
+        parse_usd("$1,5M", "budget")
 
 
 @pytest.mark.parametrize("text", ["1,50,000", "1.500,5", ",5", "5,", "1,,5", "1__0", "_1", "1_"])
@@ -183,7 +184,7 @@ def test_every_accepted_spelling_is_read_as_what_str_prints(number, suffix):
     for spelling in (f"{number:,}{suffix}", f"{number:_}{suffix}", f"{number}.0{suffix}", f" {number}{suffix} "):
         assert parse_count(spelling) == plain
     assert parse_count(str(plain)) == plain and parse_duration(f"{number:,}s") == number
-    assert parse_money(f"${number:,}{suffix}") == plain
+    assert parse_usd(f"${number:,}{suffix}") == plain
 
 
 @given(value=st.floats(0, 1, allow_nan=False))
@@ -201,3 +202,17 @@ def test_what_is_no_share_is_refused(text):
 @pytest.mark.parametrize("text", ["10/s", "10 /s", "10 req/s", "10 requests/s", "10qps", "10 per second", "10"])
 def test_a_rate_may_say_its_unit(text):
     assert parse_rate(text) == 10
+
+
+@pytest.mark.parametrize("filler", [" ", "1", "1,", "9 ", "a", "/", ".", "\u00a0"])
+@pytest.mark.parametrize("parser", [*PARSERS, parse_rate, parse_share, lambda t: parse_quantity(t, "n", "bytes/s", "")])
+def test_what_is_longer_than_any_quantity_is_refused_at_once(parser, filler, monkeypatch):
+    def limited(match):
+        return lambda *given: (
+            match(*given) if len(given[1]) <= units.MAX_TEXT else pytest.fail("a long text was matched")
+        )
+
+    monkeypatch.setattr(units.re, "fullmatch", limited(units.re.fullmatch))
+    for text in (filler * 20_000, f"5{filler * 20_000}x", f"x{filler * 20_000}5"):
+        with pytest.raises(InputError):
+            parser(text)

@@ -370,7 +370,8 @@ def test_every_family_can_be_trained(name, flags):
     from chipwise.workload.read import read_workload
 
     workload = read_workload(name, {"batch": "8", **flags})
-    assert workload.train.samples_unit == ("images" if workload.model.image_tokens else "sequences")
+    assert workload.train.samples_unit == (workload.model.picture_unit or "sequences")
+    assert bool(workload.model.picture_unit) == bool(workload.model.image_tokens)
 
 
 def test_what_cannot_be_trained_so_is_refused():

@@ -11,18 +11,21 @@ from types import MappingProxyType
 from typing import Any
 
 from chipwise.catalog.chip import DTYPES, Chip, Figure
+from chipwise.catalog.currencies import exchange_rates
+from chipwise.catalog.money import PER_HOUR, read_amount
 from chipwise.catalog.offers import ANY, Offer
 from chipwise.errors import NOTHING, BrokenFile, Conflict, InputError, UnknownName
 from chipwise.io.files import parse_yaml, read_text
-from chipwise.units import parse_count, parse_money, parse_quantity
+from chipwise.units import parse_count, parse_quantity
 
 OWN = "own"  # the cloud of the price that a chip's file gives
 MOST_USD = 1e4  # of a chip-hour; more is another unit or a slip
 MISSING_PRECISION = "none"  # written for a precision that the chip lacks and its relative has
+CITATION = ("value", "source", "date", "note")  # keys of a figure that says where it is from
 TEXTS = ("name", "like", "title", "source", "date", "note", "price")
 _RATES = ("memory_bytes", "usable_bytes", "bandwidth", "onchip_bytes", "clock_hz", "tdp_w", "idle_w")
-_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_DATE = re.compile(r"20\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
+ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+DATE = re.compile(r"20\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def described_chip(table: Mapping[str, Any], file: str, today: date) -> Describe
     for key in table:
         if key not in KEYS:
             raise UnknownName(key, key, KEYS, what="key")
-    chip_id = _text(table, "name", "a short name in small letters, digits and hyphens, such as my-h100", _ID)
+    chip_id = _text(table, "name", "a short name in small letters, digits and hyphens, such as my-h100", ID)
     like = _text(table, "like", "the name of a known chip whose other figures it takes, such as h100")
     cited = _Cited.of(table, _Cited(file, today.isoformat(), ""), "")
     peaks = table.get("peak", {})
@@ -109,6 +112,7 @@ def described_chip(table: Mapping[str, Any], file: str, today: date) -> Describe
             figure = _figure(key, table[key], measure, cited)
             figures |= dict.fromkeys(measure.figures, figure)
     price, price_cited = _entry("price", table["price"], cited) if "price" in table else (None, cited)
+    usd, note = (None, "") if price is None else _price(price)
     return DescribedChip(
         file=file,
         id=chip_id,
@@ -116,8 +120,8 @@ def described_chip(table: Mapping[str, Any], file: str, today: date) -> Describe
         title=_text(table, "title", "text") if "title" in table else "",
         figures=MappingProxyType(figures),
         lacking=tuple(lacking),
-        usd_per_chip_hour=None if price is None else _price(price),
-        price_source=price_cited.source,
+        usd_per_chip_hour=usd,
+        price_source="; ".join(filter(None, (price_cited.source, note))),
         date=price_cited.date,
     )
 
@@ -180,7 +184,7 @@ class _Cited:
     @classmethod
     def of(cls, table: Mapping[str, Any], usual: _Cited, field: str) -> _Cited:
         day = str(table.get("date", usual.date))
-        if not _DATE.fullmatch(day):
+        if not DATE.fullmatch(day):
             raise InputError(f"{field}date", day, "a date such as 2026-11-18, 2026-11 or 2026")
         texts = {}
         for key in ("source", "note"):
@@ -217,10 +221,9 @@ def _entry(field: str, entry: Any, usual: _Cited) -> tuple[Any, _Cited]:
     """A value, alone or as {value, source, date, note}."""
     if not isinstance(entry, Mapping):
         return entry, usual
-    keys = ("value", "source", "date", "note")
     for key in entry:
-        if key not in keys:
-            raise UnknownName(f"{field}.{key}", str(key), keys, what="key")
+        if key not in CITATION:
+            raise UnknownName(f"{field}.{key}", str(key), CITATION, what="key")
     if "value" not in entry:
         raise InputError(f"{field}.value", NOTHING, "the figure itself")
     return entry["value"], _Cited.of(entry, usual, f"{field}.")
@@ -240,11 +243,14 @@ def _figure(field: str, entry: Any, measure: Measure, usual: _Cited) -> Figure:
     return Figure(float(number), measure.unit, cited.source, cited.date, cited.note)
 
 
-def _price(value: Any) -> float:
-    usd = parse_money(value, "price")
-    if not 0 < usd <= MOST_USD:
-        raise InputError("price", value, f"US dollars for a chip-hour, above 0 and at most {MOST_USD:,.0f}")
-    return usd
+def _price(value: Any) -> tuple[float, str]:
+    """US dollars for a chip-hour, and the rate where another currency is written."""
+    accepted = f"the price of a chip-hour, above 0 and at most ${MOST_USD:,.0f}, such as 2.5 or €2.30"
+    rates = exchange_rates()
+    amount = read_amount(value, "price", accepted, rates, PER_HOUR)
+    if not 0 < amount.usd(rates) <= MOST_USD:
+        raise InputError("price", value, accepted)
+    return amount.usd(rates), amount.note(rates)
 
 
 def _inherited(like: str, note: str) -> str:

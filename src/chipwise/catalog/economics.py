@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from chipwise.catalog.currencies import USD, Rates, currencies
 from chipwise.catalog.files import rows
+from chipwise.catalog.money import PER_KWH, Amount, read_amount
 from chipwise.errors import InputError, UnknownName
 from chipwise.io.brief import brief
-from chipwise.units import parse_number
 
 DEFAULT_SITE = "us-average"
 MOST = 1e12  # of any assumption; more is a slip, and dollars would overflow
 MOST_USD_KWH, MOST_G_KWH = 100.0, 2_000.0
-USD = "USD"
-_ENERGY_PRICE = re.compile(r"\s*([$€£]?)\s*([0-9.,]+)\s*([A-Za-z]{3})?\s*(/\s*kWh)?\s*")
-SIGNS = {"$": USD, "€": "EUR", "£": "GBP"}
 ALSO_CALLED = {  # names that people use beside the English one and the ISO 3166 code of two letters
     **dict.fromkeys(("usa", "united-states", "united-states-of-america", "america"), "us-average"),
     **dict.fromkeys(("uk", "great-britain", "britain", "england"), "united-kingdom"),
@@ -31,6 +28,7 @@ ALSO_CALLED = {  # names that people use beside the English one and the ISO 3166
     "quebec": "canada-quebec",
     "deutschland": "germany",
 }
+RATE_RANGE = "range: the rate's change since 2024-06-28, at least 10 %"
 ANYWHERE = "any/any"  # the site of a cloud's region that is not listed
 
 
@@ -144,6 +142,28 @@ class Economics:
                 table[key] = replace(table[key], value=value, low=value, high=value, source="given", note="")
         return Economics(MappingProxyType(table))
 
+    def at_rates(self, rates: Rates) -> Economics:
+        """With other exchange rates, which are taken as certain, also of currencies that are not known.
+
+        >>> economics().at_rates({"EUR": 1.25, "XAF": 0.0017}).rates()["XAF"]
+        0.0017
+        """
+        table = dict(self.table)
+        for code, usd in rates.items():
+            if code != USD:
+                name = rate_name(code)
+                usual = table.get(name) or Assumption(name, usd, usd, usd, USD, "", "", f"dollars for one {code}")
+                table[name] = replace(usual, value=usd, low=usd, high=usd, source="given", note="")
+        return Economics(MappingProxyType(table))
+
+    def rates(self) -> dict[str, float]:
+        """US dollars for one unit of every currency, by its code."""
+        prefix = rate_name("")
+        known = {
+            name.removeprefix(prefix).upper(): a.value for name, a in self.table.items() if name.startswith(prefix)
+        }
+        return {USD: 1.0, **known}
+
 
 def _check(name: str, value: float, unit: str) -> None:
     most = 1.0 if unit.startswith("share") else MOST
@@ -188,6 +208,11 @@ def economics() -> Economics:
         table[row["name"]] = Assumption(
             row["name"], value, low, high, row["unit"], row["source"], row["date"], row["note"]
         )
+    for code, currency in currencies().items():
+        if code != USD:
+            low, high, what = currency.low, currency.high, f"dollars for one {code} ({currency.name}); {RATE_RANGE}"
+            name = rate_name(code)
+            table[name] = Assumption(name, currency.usd, low, high, USD, currency.source, currency.date, what)
     return Economics(MappingProxyType(table))
 
 
@@ -329,21 +354,11 @@ def site_with(
     return base
 
 
-def _energy_price(text: float | str, know: Economics) -> tuple[Cited, str]:
-    """A price of electricity as people write it: 0.12, $0.12, 0.14 EUR or €0.14/kWh, with its currency."""
-    known = [USD, *(key[-3:].upper() for key in know.table if key.startswith("usd_per_"))]
-    accepted = f"a price a kWh from 0 to {MOST_USD_KWH:g} US dollars, or in {', '.join(known[1:])}: 0.12 or 0.14EUR"
-    amount, currency = text, USD
-    if isinstance(text, str):
-        parts = _ENERGY_PRICE.fullmatch(text)
-        if parts is None or (parts[1] and parts[3]):
-            raise InputError("energy_price", text, accepted)
-        named = tuple((code.lower(), 1.0) for code in known)
-        amount = parse_number(f"{parts[2]}{parts[3] or ''}", "energy_price", accepted, named)
-        currency = SIGNS.get(parts[1]) or (parts[3] or USD).upper()
-    if currency not in known:
-        raise InputError("energy_price", text, accepted)
-    local = Cited(float(amount), "given", "")
-    if not 0 <= in_dollars(local, currency, know).value <= MOST_USD_KWH:
-        raise InputError("energy_price", text, accepted)
-    return local, currency
+def _energy_price(price: float | str, know: Economics) -> tuple[Cited, str]:
+    """A price of electricity as people write it: 0.12, $0.12, 0.14 EUR, €0.14/kWh or 14ct/kWh, with its currency."""
+    accepted = f"a price a kWh from 0 to {MOST_USD_KWH:g} US dollars, in any currency: 0.12, 0.14EUR or 14ct/kWh"
+    rates = know.rates()
+    amount: Amount = read_amount(price, "energy_price", accepted, rates, PER_KWH)
+    if not 0 <= amount.usd(rates) <= MOST_USD_KWH:
+        raise InputError("energy_price", price, accepted)
+    return Cited(amount.value, "given", ""), amount.currency

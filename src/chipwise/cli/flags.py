@@ -91,6 +91,25 @@ MEANINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
+# Flags of other tools for which another command is (kubectl, terraform and sbatch have such, 2026-11-19).
+COMMANDS: Mapping[str, str] = {
+    "chipwise jobs submit": "`chipwise jobs render FILE --pools POOLS` shows what a backend would be asked for and "
+    "writes nothing, `chipwise jobs explain ID` tells why a submitted job goes where",
+    "chipwise router run": "`chipwise simulate` shows what a policy does to a trace, `chipwise jobs explain ID` tells "
+    "why a job goes where",
+}
+REHEARSALS = ("dry-run", "explain", "plan", "test-only", "what-if")
+
+
+def command_instead(path: str, name: str) -> str:
+    """What another command does that an unknown flag of this one is for; empty where none does.
+
+    >>> "jobs explain" in command_instead("chipwise jobs submit", "--dry-run"), command_instead("chipwise cost", "--x")
+    (True, '')
+    """
+    return COMMANDS.get(path, "") if name.lstrip("-").lower().replace("_", "-") in REHEARSALS else ""
+
+
 def options_that_mean(name: str, command: Any) -> tuple[str, ...]:
     """Flags of a command that an unknown one may stand for: what other tools call so, its spelling, the help's words.
 

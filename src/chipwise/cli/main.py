@@ -102,8 +102,10 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         context = getattr(error, "ctx", None)
         if hasattr(error, "possibilities") and context is not None and hasattr(error, "option_name"):
-            from chipwise.cli.flags import options_that_mean
+            from chipwise.cli.flags import command_instead, options_that_mean
 
+            if instead := command_instead(str(context.command_path), error.option_name):
+                return _fail(f"No such option: {error.option_name}; {instead}", BAD_INPUT)
             error.possibilities = list(options_that_mean(error.option_name, context.command))
         usage: Callable[[], str] | None = getattr(error, "format_message", None)
         if usage is not None:  # typer's own errors, whichever version of click it is built on

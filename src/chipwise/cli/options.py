@@ -52,7 +52,7 @@ PricesOpt = Annotated[
     option("--prices", "FILE", "Your own prices (CSV) over the list; repeatable. CHIPWISE_PRICES names files too."),
 ]
 FxOpt = Annotated[
-    list[str] | None, option("--fx", "CODE=USD", "US dollars for one unit of a currency in your prices: EUR=1.08.")
+    list[str] | None, option("--fx", "CODE=USD", "US dollars for one unit of another currency: EUR=1.08.")
 ]
 PriceOpt = Annotated[
     list[str] | None,
@@ -218,6 +218,7 @@ SERVING_FLAGS = {
     "rate": Flag("N", "Requests per second, Poisson arrivals; scales a trace."),
     "users": Flag("N", "Users who each send a request when the last one is answered."),
     "trace": Flag("FILE", "CSV of requests: arrival_s,input,output."),
+    "offline": Flag("N", "An offline job instead: tokens of prompts and answers (500M), or 300k requests."),
     "precision": _choice("Of the weights: one of", SERVE_PRECISIONS),
     "kv_precision": _choice("Of cached keys and values:", KV_PRECISIONS),
     "prefix_hit": Flag("SHARE", "Share of input tokens found in the prefix cache, 0 to 1."),

@@ -188,8 +188,8 @@ def focus(
     The sum of EffectiveCost over chip-hours by cloud, region, instance and terms. Taxes, credits, purchases, idle
     commitments and lines without an accelerator are left out, counted with what they cost.
     """
+    from chipwise.catalog.currencies import exchange_rates
     from chipwise.errors import InputError
-    from chipwise.knowledge import exchange_rates
     from chipwise.present.progress import progress
     from chipwise.prices.focus_import import read_focus
 

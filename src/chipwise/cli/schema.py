@@ -1,4 +1,4 @@
-"""chipwise schema: the JSON Schema of the workload, bench, demand, job and pools files."""
+"""chipwise schema: the JSON Schema of the workload, chip, bench, demand, job and pools files."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ EXAMPLES = """\b
 Examples:
   chipwise schema
   chipwise schema --out workload.schema.json
+  chipwise schema chip --out chip.schema.json
   chipwise schema bench
   chipwise schema demand --out demand.schema.json
   chipwise schema job
   chipwise schema pools --out pools.schema.json
 """
-FILES = ("workload", "bench", "demand", "job", "pools")
+FILES = ("workload", "chip", "bench", "demand", "job", "pools")
 
 
 def schema(
     file: Annotated[
         str,
         argument(
-            "[FILE]", "workload, bench (measurements), demand (of a fleet), job or pools (to route).", one_of(*FILES)
+            "[FILE]",
+            "workload, chip (of your own), bench (measurements), demand (of a fleet), job or pools (to route).",
+            one_of(*FILES),
         ),
     ] = "workload",
     out: OutFile = None,
@@ -37,6 +40,11 @@ def schema(
 
     if file not in FILES:
         raise InputError("FILE", file, f"one of {', '.join(FILES)}")
+    if file == "chip":
+        from chipwise.catalog.chip_schema import schema_text as chip_text
+
+        write(chip_text(), out)
+        return
     if file == "bench":
         from chipwise.bench.spec import schema as described
 

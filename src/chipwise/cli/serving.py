@@ -39,6 +39,7 @@ Examples:
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on h200:8
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on b200:8 --precision fp8 --stack sglang
   chipwise serving capacity examples/llama-3.1-8b-offline.yaml --on h200:8
+  chipwise serving capacity llama-3.1-8b --input-len 1500 --output-len 200 --offline 500M --deadline 6h --on h200:1
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on h200:16 --disaggregate auto
   chipwise serving capacity examples/llama-3.1-70b-serve.yaml --on h200:8 --launch serve.dstack.yml
   chipwise serving capacity examples/bert-serve.yaml --on h200:1 -o csv
@@ -159,6 +160,9 @@ def capacity(
         str | None,
         option("--disaggregate", "P:D", "P replicas for prefill to D for decode: 2:6; auto: where that sustains more."),
     ] = None,
+    deadline: Annotated[
+        str | None, option("--deadline", "TIME", "Of an offline job: when its last request must be answered, 6h.")
+    ] = None,
     seed: SeedOpt = 0,
     chip_file: ChipFileOpt = None,
     launch: LaunchOpt = None,
@@ -192,6 +196,7 @@ def capacity(
             dp=dp,
             ep=ep,
             disaggregate=disaggregate,
+            deadline=deadline,
             knowledge=Knowledge(seed=seed),
             progress=shown,
         )

@@ -415,9 +415,9 @@ def serving_columns(c: ServingComparison) -> list[Column[ServingRow]]:
     if any(row.precision != c.workload.serve.precision for row in c.rows):
         latencies.insert(0, Column("", None, "precision", lambda r: r.precision, words=True))
     columns = [*SERVING[:at], *latencies, *SERVING[at:]]
-    if c.comparer.demand.kind == "job" and c.workload.unit == "tokens":
+    if c.comparer.demand.kind == "job":
         paid = next(i for i, column in enumerate(columns) if column.key == "ondemand_usd_per_million_units")
-        columns[paid:paid] = JOB_COSTS
+        columns[paid:paid] = JOB_COSTS if c.workload.unit == "tokens" else JOB_COSTS[:1]
     return columns
 
 

@@ -9,10 +9,12 @@ from functools import cache
 from typing import Any
 
 from chipwise.catalog import Accelerators, Chip, load, parse
+from chipwise.catalog.currencies import Rates, exchange_rates
+from chipwise.catalog.money import read_amount
 from chipwise.catalog.names import is_chip
 from chipwise.errors import InputError
 from chipwise.layout.headroom import read_headroom
-from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration_with_unit, parse_money
+from chipwise.units import DAY, format_money, format_seconds, parse_count, parse_duration_with_unit
 
 OBJECTIVES = ("cost", "time", "energy")
 DEFAULT_CHIPS = 64
@@ -32,6 +34,7 @@ class Terms:
     budget_usd: float | None = None
     headroom: float | None = None  # of a training run: the share of a chip's memory that stays free; None: the default
     disaggregate: str | None = None  # of a service: replicas of their own for prompts, as `serving capacity` takes them
+    budget_note: str = ""  # the budget as it was written and its rate, where that is no US dollars
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -52,26 +55,31 @@ class Terms:
         budget: str | float | None = None,
         headroom: str | float | None = None,
         disaggregate: str | None = None,
+        rates: Rates | None = None,
     ) -> Terms:
         """Terms as people write them: 64 chips, a deadline of ``30d``, a budget of ``2M``.
 
         Ranked by cost, by time within a budget that has no deadline beside it, where `by` doesn't say otherwise.
 
-        >>> Terms.read(budget="2M")
-        Terms(objective='time', chips=None, deadline_s=None, budget_usd=2000000.0, headroom=None, disaggregate=None)
+        >>> terms = Terms.read(budget="2M")
+        >>> terms.objective, terms.budget_usd
+        ('time', 2000000.0)
         """
         if by is not None and by not in OBJECTIVES:
             raise InputError("by", by, f"one of {', '.join(OBJECTIVES)}")
         count = None if chips is None else parse_count(str(chips), "chips")
         if count is not None and not isinstance(count, int):
             raise InputError("chips", chips, "a whole number of chips from 1 to 1,000,000")
+        rates = exchange_rates() if rates is None else rates
+        amount = None if budget is None else read_amount(budget, "budget", rates=rates)
         return cls(
             by or ("time" if budget is not None and deadline is None else "cost"),
             count,
             parse_duration_with_unit(deadline, "deadline") if isinstance(deadline, str) else deadline,
-            parse_money(budget, "budget") if isinstance(budget, str) else budget,
+            None if amount is None else amount.usd(rates),
             None if headroom is None else read_headroom(headroom),
             disaggregate,
+            "" if amount is None else amount.note(rates),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,7 +102,8 @@ class Terms:
         if self.deadline_s is not None:
             limits.append(f"finish within {format_seconds(self.deadline_s)}")
         if self.budget_usd is not None:
-            limits.append(f"cost at most {format_money(self.budget_usd)} on demand")
+            note = f" ({self.budget_note})" if self.budget_note else ""
+            limits.append(f"cost at most {format_money(self.budget_usd)}{note} on demand")
         kept = f" that {' and '.join(limits)} by the high end of the interval" if limits else ""
         if self.chips is not None or not limits:
             assumed = "" if self.chips is not None else " (assumed: no count, deadline or budget was given)"

@@ -16,6 +16,7 @@ from chipwise.present.columns import Column, flat, padded, table
 from chipwise.present.columns import record as row_record
 from chipwise.units import format_count, format_seconds
 from chipwise.workload import metrics_that_matter
+from chipwise.workload.serve import job_in_words
 from chipwise.workload.serve_criteria import what_decides_serving
 
 FAR = 20  # times the best, above which nobody would run it
@@ -148,8 +149,8 @@ def training_head(c: TrainingComparison) -> str:
     """The run in a few words."""
     t = c.workload.train
     run = (
-        f"{format_count(t.samples)} images"
-        if t.samples_unit == "images"
+        f"{format_count(t.samples)} {c.workload.model.pictures}"
+        if c.workload.unit != "tokens"
         else f"{format_count(t.tokens)} tokens, sequences of {t.sequence:,}"
     )
     kind = f"{t.precision}, LoRA of rank {t.lora_rank}" if t.lora_rank else t.precision
@@ -164,7 +165,7 @@ def serving_head(c: ServingComparison) -> str:
     s, demand = c.workload.serve, c.comparer.demand
     work = str(demand)
     if demand.kind == "job":
-        work = f"{format_count(s.requests)} requests" if s.requests else "an offline job"
+        work = job_in_words(c.workload) if s.requests else "an offline job"
         work += f" within {format_seconds(s.deadline_s)}" if s.deadline_s else ", no deadline"
     writes = c.workload.model.writes
     lengths = f", {s.input.mean:,.0f} tokens in and {s.output.mean:,.0f} out on average" if writes else ""

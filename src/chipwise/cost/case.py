@@ -14,7 +14,7 @@ from chipwise.cost.onprem import HOURS_MONTH, overhead_w
 from chipwise.cost.sampling import Input
 from chipwise.errors import InputError
 from chipwise.units import HOUR
-from chipwise.workload.model import STORED_BYTES
+from chipwise.workload.model import PICTURES, STORED_BYTES
 from chipwise.workload.params import count
 
 MONTH = HOURS_MONTH * HOUR
@@ -65,14 +65,14 @@ def of_training(row: TrainingRow, epochs: float | None = None) -> Case:
         raise InputError("epochs", epochs, "more than 0")
     p = row.prediction
     t, model = p.workload.train, p.workload.model
-    images = t.samples_unit == "images"
-    items, unit = (t.samples, "1,000 images") if images else (t.tokens, "1M tokens")
-    each = ("image_bytes", items / (epochs or 1)) if images else ("token_bytes", items / (epochs or 1))
+    pictures = t.samples_unit in PICTURES
+    items, unit = (t.samples, f"1,000 {t.samples_unit}") if pictures else (t.tokens, "1M tokens")
+    each = (f"{p.workload.unit[:-1]}_bytes", items / (epochs or 1))
     units = [
         ("run", 1.0),
         *([("epoch", float(epochs))] if epochs else []),
         ("step", float(t.steps)),
-        (unit, items / (1e3 if images else 1e6)),
+        (unit, items / (1e3 if pictures else 1e6)),
     ]
     held = state(p.workload)
     d = p.duration
@@ -82,6 +82,8 @@ def of_training(row: TrainingRow, epochs: float | None = None) -> Case:
         else ["training data: every item is read once (--epochs was not given), and kept for the length of the run"]
     )
     adapters = " (adapters alone; the base weights are there already)" if t.lora_rank else ""
+    if model.video:
+        notes.append(_videos("stored", "video_bytes"))
     notes.append(f"sent out: the weights{adapters} of {model.name}, once, at the end of the run")
     return Case(
         "run",
@@ -144,12 +146,17 @@ def of_service(row: ServingRow) -> Case:
 
 
 def _sent(row: ServingRow, units: float, requests: float) -> tuple[tuple[str, float], list[str]]:
-    family = row.served.service.target.workload.model.family
+    model = row.served.service.target.workload.model
     if row.writes:
         return ("response_bytes_token", units), []
-    if family == "dit":
-        return ("response_bytes_image", requests), []
+    if model.denoises:
+        name = f"response_bytes_{model.picture_unit[:-1]}"
+        return (name, requests), [_videos("sent out", name)] if model.video else []
     return ("response_bytes_token", 0.0), ["sent out: answers of a model that writes no text are taken as nothing"]
+
+
+def _videos(where: str, assumption: str) -> str:
+    return f"{where}: the bytes of a video are assumed for compressed ones of some seconds (--set {assumption}=BYTES)"
 
 
 def _needed(row: ServingRow) -> tuple[Input, list[str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from chipwise.catalog.economics import USD, Assumption, Site
+from chipwise.catalog.currencies import USD
+from chipwise.catalog.economics import Assumption, Site
 from chipwise.compare import columns as compared
 from chipwise.compare.terms import DEFAULT_CHIPS
 from chipwise.compare.training.row import TrainingRow

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import load
+from chipwise.catalog.currencies import exchange_rates
 from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.problem import Period
 from chipwise.io.clock import day_of_asking
@@ -113,7 +114,7 @@ def demand_of(raw: Mapping[str, Any], base: Path = Path(), name: str = "demand",
     from chipwise.fleet.demand_spec import CURRENCY, DemandSpec
 
     wording = Wording(schema="chipwise schema demand", patterns={CURRENCY: "three letters such as EUR"})
-    spec = validate(DemandSpec, raw, wording)
+    spec = validate(DemandSpec, raw, wording, context={"rates": _rates(raw)})
     calendar = _calendar(spec, today or day_of_asking())
     _check_names(spec)
     _check_work(spec, calendar)
@@ -289,6 +290,14 @@ def _check_currencies(spec: DemandSpec) -> None:
     for field, code in priced:
         if code.upper() not in known:
             raise InputError(field, code, f"USD, or a rate for it: rates: {{{code.upper()}: US dollars for one}}")
+
+
+def _rates(raw: Mapping[str, Any]) -> dict[str, float]:
+    """The file's own rates, as far as they are numbers, over those that are known; the schema refuses others."""
+    named = raw.get("rates") if isinstance(raw, Mapping) else None
+    own = named.items() if isinstance(named, Mapping) else ()
+    numbers = {str(code).upper(): usd for code, usd in own if isinstance(usd, int | float) and usd > 0}
+    return {**exchange_rates(), **numbers}
 
 
 def usd_rate(spec: DemandSpec, code: str) -> float:

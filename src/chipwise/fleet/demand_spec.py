@@ -6,11 +6,13 @@ Importing this module imports pydantic, so only `demand` does, when it is called
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
-from chipwise.workload.fields import Flag, Label, Strict, number_of
+from chipwise.catalog.money import ACCEPTED, NOTHING_ELSE, PER_KWH, parse_usd
+from chipwise.workload.fields import Flag, Label, Strict, number_of, read
 
 MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
 CURRENCY = r"^[A-Za-z]{3}$"
@@ -40,6 +42,23 @@ def _price(value: Any) -> float:
     return number
 
 
+def _usd(value: Any, info: ValidationInfo, per: Mapping[str, float] = NOTHING_ELSE) -> float:
+    """US dollars, at the file's own rates before those that are known: `context` has both."""
+    rates = (info.context or {}).get("rates")
+    return read(lambda amount: parse_usd(amount, accepted=ACCEPTED, rates=rates, per=per), value, ACCEPTED)
+
+
+def _server_usd(value: Any, info: ValidationInfo) -> float:
+    usd = _usd(value, info)
+    if usd <= 0:
+        raise ValueError("a price of more than 0")
+    return usd
+
+
+def _usd_kwh(value: Any, info: ValidationInfo) -> float:
+    return _usd(value, info, PER_KWH)
+
+
 def _peak_hours(value: Any) -> Any:
     if isinstance(value, str):
         found = re.fullmatch(HOURS, value)
@@ -55,6 +74,10 @@ def _peak_hours(value: Any) -> Any:
 Month = Annotated[str, BeforeValidator(_month), WithJsonSchema({"type": "string", "pattern": MONTH})]
 Amount = Annotated[float, BeforeValidator(_at_least_zero), WithJsonSchema({"type": "number", "minimum": 0})]
 Price = Annotated[float, BeforeValidator(_price), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
+MONEY = WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "minLength": 1}]})
+Money = Annotated[float, BeforeValidator(_usd), MONEY]
+ServerPrice = Annotated[float, BeforeValidator(_server_usd), MONEY]
+EnergyPrice = Annotated[float, BeforeValidator(_usd_kwh), MONEY]
 Whole = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 FINITE = BeforeValidator(lambda value: number_of(value, "a number"))
@@ -156,8 +179,8 @@ class SiteSpec(Strict):
     years: Annotated[float, Field(gt=0, le=20), FINITE] = Field(4.0, description="Years over which a server wears.")
     power_kw: Amount | None = Field(None, description="Most power, cooling included.")
     rack_units: Whole | None = Field(None, description="Most rack units.")
-    server_usd: dict[Label, Price] = Field({}, description="Price of a server by chip, instead of the catalog's.")
-    usd_kwh: Amount | None = Field(None, description="Price of electricity, instead of the site's.")
+    server_usd: dict[Label, ServerPrice] = Field({}, description="Price of a server by chip, instead of the catalog's.")
+    usd_kwh: EnergyPrice | None = Field(None, description="Price of electricity, instead of the site's.")
     pue: Annotated[float, Field(ge=1, le=10), FINITE] | None = Field(
         None, description="Of the building, instead of the site's."
     )
@@ -181,8 +204,8 @@ class ExistingSpec(Strict):
 class LimitSpec(Strict):
     """What the whole plan must not exceed."""
 
-    budget_period: Amount | None = Field(None, description="US dollars paid in a month (a quarter).")
-    budget: Amount | None = Field(None, description="US dollars paid within the plan.")
+    budget_period: Money | None = Field(None, description="US dollars paid in a month (a quarter).")
+    budget: Money | None = Field(None, description="US dollars paid within the plan.")
     power_kw: Amount | None = Field(None, description="Power of everything at once, clouds included.")
     carbon_t_period: Amount | None = Field(None, description="Tonnes of CO2 a month (a quarter).")
     carbon_t: Amount | None = Field(None, description="Tonnes of CO2 over the plan.")

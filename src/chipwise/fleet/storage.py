@@ -50,7 +50,7 @@ def training_storage(p: Prediction, know: Economics, taken: float = 0.0) -> Stor
 
 
 def sample_bytes(workload: Workload, know: Economics) -> float:
-    """Bytes of a token's id, or of an image as it is stored.
+    """Bytes of a token's id, or of an image or video as it is stored.
 
     >>> from chipwise.catalog.economics import economics
     >>> from chipwise.workload import preset
@@ -58,8 +58,8 @@ def sample_bytes(workload: Workload, know: Economics) -> float:
     >>> sample_bytes(Workload("run", preset("llama-3.1-8b"), Train(global_batch=8, sequence=4096)), economics())
     4.0
     """
-    if workload.train.samples_unit == "images":
-        return know.value("image_bytes")
+    if workload.unit != "tokens":
+        return know.value(f"{workload.unit[:-1]}_bytes")
     return 2.0 if workload.model.vocab <= NARROW_VOCABULARY else 4.0
 
 

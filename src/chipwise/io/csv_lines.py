@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import TypeVar
 
-from chipwise.errors import AmbiguousNumber, BrokenFile, InputError, UnknownName
+from chipwise.errors import AmbiguousCurrency, AmbiguousNumber, BrokenFile, InputError, UnknownName
 from chipwise.io.files import read_text
 from chipwise.io.printable import csv_text
-from chipwise.units import parse_money
+from chipwise.units import parse_scaled
 
+Quantity = TypeVar("Quantity")
 MAX_CHIPS = 1_000_000  # of one line: more is another unit or a slip
 
 
@@ -49,7 +51,7 @@ class Line:
     def number_of(self, column: str, accepted: str, most: float, zero: bool = False) -> float:
         """A cell that holds a number above 0, or of at least 0."""
         try:
-            value = parse_money(self[column], self.where(column))
+            value = parse_scaled(self[column], self.where(column), accepted)
         except AmbiguousNumber:
             raise
         except InputError:
@@ -57,6 +59,15 @@ class Line:
         if not 0 <= value <= most or (value == 0 and not zero):  # nan is neither
             raise self.wrong(column, accepted)
         return value
+
+    def amount_of(self, column: str, accepted: str, read: Callable[[str, str], Quantity]) -> Quantity:
+        """A cell as a reader of quantities reads it, which is given its text and where it stands."""
+        try:
+            return read(self[column], self.where(column))
+        except (AmbiguousNumber, AmbiguousCurrency):
+            raise
+        except InputError:
+            raise self.wrong(column, accepted) from None
 
     def day(self, column: str, today: date) -> str:
         """A date as YYYY-MM-DD, at most a day ahead: it may be tomorrow elsewhere."""

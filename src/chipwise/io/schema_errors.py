@@ -60,12 +60,17 @@ class Wording:
 PLAIN = Wording()
 
 
-def validate(spec: type[Spec], raw: Any, wording: Wording = PLAIN, prefix: str = "") -> Spec:
-    """The contents of a file as its schema; an `InputError` for the first thing that can't be used."""
+def validate(
+    spec: type[Spec], raw: Any, wording: Wording = PLAIN, prefix: str = "", context: Mapping[str, Any] | None = None
+) -> Spec:
+    """The contents of a file as its schema; an `InputError` for the first thing that can't be used.
+
+    `context` is what validators of fields are shown beside a value.
+    """
     from pydantic import ValidationError
 
     try:
-        return spec.model_validate(raw)
+        return spec.model_validate(raw, context=context)
     except ValidationError as error:
         raise translate(error, spec, wording, prefix) from None
 

@@ -11,7 +11,7 @@ from chipwise.launch.script import Script
 from chipwise.predict.model.layouts import parse_layout
 from chipwise.units import DAY
 from chipwise.workload.load import load_workload
-from chipwise.workload.model import Workload
+from chipwise.workload.model import PICTURES, Workload
 
 ENDINGS = (".job.yaml", ".job.yml")
 FAMILIES = ("gpu", "tpu")  # those of the router's pools
@@ -54,7 +54,7 @@ def workload_contents(workload: Workload) -> dict[str, Any] | None:
     defaults = {"lora_rank": 0, "lora_targets": "attention", "lora_base": "", "stack": "", "samples_unit": "sequences"}
     train = {key: value for key, value in asdict(t).items() if value != defaults.get(key, object())}
     train.pop("samples_unit", None)
-    if t.samples_unit == "images":
+    if t.samples_unit in PICTURES:
         train.pop("sequence", None)
     if t.lora_rank:
         train["lora"] = {"rank": train.pop("lora_rank"), "targets": t.lora_targets}

@@ -21,7 +21,7 @@ from chipwise.predict.model.schedule import COLLECTIVES, Breakdown
 from chipwise.predict.setup import program_of, set_up, stack_of, telemetry_at
 from chipwise.predict.site import OVERLAPS
 from chipwise.units import format_count
-from chipwise.workload.model import BASES, Workload
+from chipwise.workload.model import BASES, PICTURES, Workload
 from chipwise.workload.params import lora_params
 
 ROUNDING = 1e-9
@@ -66,14 +66,14 @@ class Prediction:
 
     @property
     def tokens_per_s(self) -> Estimate:
-        """Tokens (or images) a second of all chips together."""
+        """Tokens (or images, videos) a second of all chips together."""
         return self.step.inverted(self.units_per_step)
 
     @property
     def units_per_step(self) -> float:
-        """Tokens of a step, or images."""
+        """Tokens of a step, or images or videos."""
         t = self.workload.train
-        return float(t.global_batch if t.samples_unit == "images" else t.tokens_per_step)
+        return float(t.global_batch if t.samples_unit in PICTURES else t.tokens_per_step)
 
     @property
     def mfu(self) -> float:
@@ -181,8 +181,8 @@ def collectives(p: Prediction, calibration: Calibration) -> dict[str, dict[str, 
 def step_in_words(workload: Workload) -> str:
     """What a step trains on."""
     t = workload.train
-    if t.samples_unit == "images":
-        return f"{t.global_batch:,} images"
+    if t.samples_unit in PICTURES:
+        return f"{t.global_batch:,} {workload.model.pictures}"
     return f"{t.global_batch:,} sequences of {t.sequence:,} tokens, {format_count(t.global_batch * t.sequence)} in all"
 
 

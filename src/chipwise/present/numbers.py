@@ -156,6 +156,17 @@ def dollars(usd: float) -> str:
     return f"−{format_money(-usd)}" if usd < 0 else format_money(usd)
 
 
+def times(ratio: float) -> str:
+    """How many times as much, as far as an estimate knows: two significant digits, a ratio near 1 to a percent.
+
+    >>> times(176.7), times(1.23), times(12.34), times(0.043), times(2149.0)
+    ('180', '1.23', '12', '0.043', '2,100')
+    """
+    if 0.1 <= ratio < 9.995:
+        return f"{ratio:.2f}"
+    return f"{float(f'{ratio:.2g}'):,.10g}"
+
+
 def three_digits(value: float) -> str:
     """A number with three digits.
 

@@ -1,7 +1,6 @@
 """What chips cost to rent: price books of named, dated offers, own prices over them, and the one that fits a run."""
 
 from chipwise.prices.book import STALE_DAYS, PriceBook, listed
-from chipwise.prices.currency import read_rates
 from chipwise.prices.custom_prices import CustomPrices, laid_over, read_custom_prices
 from chipwise.prices.fit import Price, Rental, cheapest, cheapest_of, fabric_in_words, price_of, why_no_price
 from chipwise.prices.money import (
@@ -39,7 +38,6 @@ __all__ = [
     "quote",
     "quote_record",
     "read_custom_prices",
-    "read_rates",
     "run_cost",
     "sold",
     "supply",

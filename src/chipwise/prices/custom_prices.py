@@ -6,7 +6,7 @@ The file has a header and one line an instance; prices are of the whole instance
     h100,gcp,us-central1,a3-highgpu-8g,8,61.20,,48.00,36.00,2026-10-31,contract 4711,
 
 A line needs one price at least. The instance `any` is a price for every size, per so many chips. A `currency` column
-may name another than USD; rates then come from the user.
+may name another than USD, and so may a cell (`€16`); rates come from the user or else from the catalog.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from datetime import date
 from pathlib import Path
 
 from chipwise.catalog import Commitment, Offer, exact_chip, load
+from chipwise.catalog.currencies import USD, Rates, exchange_rates, rate_note, usd_for_one
 from chipwise.catalog.joined import Joined, joined
+from chipwise.catalog.money import PER_HOUR, Amount, read_amount
 from chipwise.catalog.offers import ANY
 from chipwise.errors import BrokenFile, UnknownName
 from chipwise.io.clock import day_of_asking
 from chipwise.io.csv_lines import MAX_CHIPS, Line, check_columns, read_lines
 from chipwise.io.printable import csv_cell
 from chipwise.prices.book import PriceBook
-from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
 
 COLUMNS = (
     "chip",
@@ -57,6 +58,7 @@ class CustomPrices:
     file: str
     offers: tuple[Offer, ...]
     commitments: tuple[Commitment, ...]
+    rates: tuple[str, ...] = ()  # that amounts of other currencies were taken at
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,15 @@ class CustomPriceRow:
     date: str
     source: str
     note: str = ""
+    rates: tuple[str, ...] = ()  # that its amounts were taken at
 
 
-def read_custom_prices(path: Path, rates: Rates = NO_RATES, today: date | None = None) -> CustomPrices:
-    """The prices of a file; a line that can't be used is a `BrokenFile` that names it."""
+def read_custom_prices(path: Path, rates: Rates | None = None, today: date | None = None) -> CustomPrices:
+    """The prices of a file; a line that can't be used is a `BrokenFile` that names it.
+
+    Other currencies are taken at `rates`, or else at those that are known.
+    """
+    rates = exchange_rates() if rates is None else rates
     header, lines = read_lines(path)
     check_columns(path.name, header, NEEDED, (*COLUMNS, CURRENCY))
     when = today or day_of_asking()
@@ -92,7 +99,9 @@ def read_custom_prices(path: Path, rates: Rates = NO_RATES, today: date | None =
     if not rows:
         raise BrokenFile("file", str(path), "at least one price below the header: it has none")
     offers = tuple(offer for row in rows if (offer := _offer(row)) is not None)
-    return CustomPrices(path.name, offers, tuple(c for row in rows for c in _commitments(row)))
+    commitments = tuple(c for row in rows for c in _commitments(row))
+    notes = tuple(dict.fromkeys(note for row in rows for note in row.rates))
+    return CustomPrices(path.name, offers, commitments, notes)
 
 
 def laid_over(book: PriceBook, own: CustomPrices) -> PriceBook:
@@ -103,6 +112,7 @@ def laid_over(book: PriceBook, own: CustomPrices) -> PriceBook:
     offers = [kept for offer in book.offers if (kept := _without(offer, own.offers)) is not None]
     commitments = [c for c in book.commitments if not any(_same_commitment(c, mine) for mine in own.commitments)]
     counts = f"{len(own.offers)} offers and {len(own.commitments)} commitments of {own.file}"
+    counts += "".join(f", {note}" for note in own.rates)
     origin = f"own prices ({counts}) over {book.origin}"
     return replace(
         book,
@@ -137,11 +147,12 @@ def _row(line: Line, rates: Rates, today: date) -> CustomPriceRow:
     chip_id = _chip_id(line)
     cloud, region, instance = (line.words(name, f"the name of the {name}") for name in ("cloud", "region", "instance"))
     chips = line.number_of("chips", "the chips of one instance, above 0", MAX_CHIPS)
-    prices = [line.number_of(name, PRICE, MAX_USD_H) if line[name] else None for name in PRICES]
-    if not any(prices):
+    amounts = [_amount(line, name, rates) if line[name] else None for name in PRICES]
+    if not any(amounts):
         raise BrokenFile(f"{line.file} line {line.number} {', '.join(PRICES)}", "nothing", "one price at least")
-    usd = usd_for_one(line[CURRENCY], rates, line.where(CURRENCY))
-    first, second, third, fourth = (None if price is None else price * usd for price in prices)
+    first, second, third, fourth = (None if amount is None else amount.usd(rates) for amount in amounts)
+    written = dict.fromkeys(amount.currency for amount in amounts if amount is not None)
+    notes = tuple(note for code in written if (note := rate_note(code, rates)))
     return CustomPriceRow(
         chip_id,
         cloud.lower(),
@@ -150,9 +161,22 @@ def _row(line: Line, rates: Rates, today: date) -> CustomPriceRow:
         chips,
         (first, second, third, fourth),
         line.day("date", today),
-        line["source"] or line.file,
+        "; ".join(filter(None, (line["source"] or line.file, *notes))),
         line["note"],
+        notes,
     )
+
+
+def _amount(line: Line, column: str, rates: Rates) -> Amount:
+    """A price with its currency: that of the cell, or else that of the line."""
+    code = line[CURRENCY].upper() or USD
+    usd_for_one(code, rates, line.where(CURRENCY))
+    amount = line.amount_of(column, PRICE, lambda text, where: read_amount(text, where, PRICE, rates, PER_HOUR, code))
+    if line[CURRENCY] and amount.currency != code:
+        raise line.wrong(column, f"one currency: {CURRENCY} says {code}")
+    if not 0 < amount.usd(rates) <= MAX_USD_H:
+        raise line.wrong(column, PRICE)
+    return amount
 
 
 def _offer(row: CustomPriceRow) -> Offer | None:

@@ -14,11 +14,11 @@ from datetime import datetime
 from pathlib import Path
 
 from chipwise.catalog import load
+from chipwise.catalog.currencies import Rates, exchange_rates, rate_note, usd_for_one
 from chipwise.errors import NOTHING, BrokenFile, InputError
 from chipwise.io.csv_lines import Line, check_columns, lines_of
 from chipwise.io.regular_file import text_lines
 from chipwise.prices.billed import Billed, hours_of, what_for
-from chipwise.prices.currency import NO_RATES, Rates, usd_for_one
 from chipwise.prices.custom_prices import PRICES, YEARS, CustomPriceRow
 from chipwise.prices.imported import Imported, Tally
 from chipwise.prices.providers import cloud_id
@@ -60,12 +60,17 @@ class Bill:
     groups: dict[tuple[str, str, str, str, float, str], Group] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     read: int = 0
+    codes: dict[str, None] = field(default_factory=dict)  # currencies, in the order met
 
 
 def read_focus(
-    files: Sequence[Path], rates: Rates = NO_RATES, years: int | None = None, progress: Progress | None = None
+    files: Sequence[Path], rates: Rates | None = None, years: int | None = None, progress: Progress | None = None
 ) -> Imported:
-    """Own prices from billing exports (.csv or .csv.gz); `years` is how long its commitments run."""
+    """Own prices from billing exports (.csv or .csv.gz); `years` is how long its commitments run.
+
+    Other currencies are taken at `rates`, or else at those that are known.
+    """
+    rates = exchange_rates() if rates is None else rates
     bill = Bill()
     for path in files:
         for line in _lines(path):
@@ -85,7 +90,13 @@ def read_focus(
         why = "; ".join(f"{part.rows:,} {part.reason}" for part in bill.tally.left_out()) or "it has no rows"
         raise BrokenFile("files", ", ".join(map(str, files)), f"usage of a chip that is known ({why})")
     used = sum(group.rows for group in priced.values())
-    return Imported(rows, bill.read, used, bill.tally.left_out(), _assumptions(years, priced))
+    return Imported(
+        rows, bill.read, used, bill.tally.left_out(), (*_rate_notes(bill, rates), *_assumptions(years, priced))
+    )
+
+
+def _rate_notes(bill: Bill, rates: Rates) -> tuple[str, ...]:
+    return tuple(f"the bill's {note}" for code in bill.codes if (note := rate_note(code, rates)))
 
 
 def _lines(path: Path) -> Iterator[Line]:
@@ -99,7 +110,9 @@ def _lines(path: Path) -> Iterator[Line]:
 
 def _take(line: Line, bill: Bill, rates: Rates) -> None:
     """Count one line to its group, or say why it is left out."""
-    usd = _number(line, "EffectiveCost") * usd_for_one(line["BillingCurrency"], rates, line.where("BillingCurrency"))
+    code = line["BillingCurrency"]
+    usd = _number(line, "EffectiveCost") * usd_for_one(code, rates, line.where("BillingCurrency"))
+    bill.codes[code.upper()] = None
     category, terms = line["ChargeCategory"], line["PricingCategory"]
     if category != "Usage":
         return bill.tally.add(f"{category or 'nothing'} as ChargeCategory, not usage", usd)

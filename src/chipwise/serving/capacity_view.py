@@ -24,6 +24,7 @@ from chipwise.serving.describe import (
 )
 from chipwise.serving.view import bare_table, job_record, service_record, settings_record
 from chipwise.workload import metrics_that_matter
+from chipwise.workload.serve import job_in_words
 
 if TYPE_CHECKING:
     from chipwise.serving.results import ServingCapacity
@@ -168,7 +169,7 @@ def flat_rows(c: ServingCapacity) -> list[dict[str, Any]]:
 def blocks(c: ServingCapacity) -> list[Block]:
     """The best, every split, the front, what was refused and assumptions, in that order."""
     return [
-        Text(f"{c.workload.name} on {c.accelerators}: {_slo(c)}; {requests_of(c.workload.serve)}"),
+        Text(f"{c.workload.name} on {c.accelerators}: {_slo(c)}; {requests_of(c.workload)}"),
         *(Text(line) for line in (_largest(c), _job(c), _needed(c)) if line),
         table(SPLITS, c.rows, c, strong=frozenset({0}), title="Largest load of each split"),
         *([Text(_passed_over(c))] if c.search.passed_over else []),
@@ -210,8 +211,7 @@ def _job(c: ServingCapacity) -> str:
     """How long an offline job takes."""
     if c.job is None:
         return ""
-    count = plural(c.workload.serve.requests, "request")
-    return f"The job of {count} takes {seconds_interval(c.job.duration)}{deadline_of(c.job)}"
+    return f"The job of {job_in_words(c.workload)} takes {seconds_interval(c.job.duration)}{deadline_of(c.job)}"
 
 
 def _needed(c: ServingCapacity) -> str:

@@ -9,7 +9,8 @@ from chipwise.serving.formats import in_words
 from chipwise.serving.launched import flags
 from chipwise.serving.service import Served, Service, ServingTarget
 from chipwise.units import format_seconds
-from chipwise.workload.serve import Arrival, Serve
+from chipwise.workload.model import PICTURES
+from chipwise.workload.serve import Arrival, ServingWorkload
 
 LATENCIES = {
     "ttft": "first token (TTFT)",
@@ -34,10 +35,11 @@ def load_unit(arrival: Arrival) -> str:
     return "users" if arrival.kind == "closed" else "requests/s"
 
 
-def requests_of(serve: Serve) -> str:
+def requests_of(workload: ServingWorkload) -> str:
     """Lengths of the requests."""
-    if serve.unit == "images":
-        return "images"
+    serve, model = workload.serve, workload.model
+    if serve.unit in PICTURES:
+        return model.pictures
     prompt = f"{rate(serve.input.mean)} tokens in"
     return f"{prompt} and {rate(serve.output.mean)} out (means)" if serve.unit == "tokens" else f"{prompt} (mean)"
 
@@ -58,8 +60,8 @@ def arrival_of(served: Served) -> str:
 def settings_of(of: Service) -> str:
     """How the stack's scheduler is set."""
     config, unit = of.replica.config, of.target.workload.serve.unit
-    if unit == "images":
-        return f"at most {config.most_sequences:,} images at once"
+    if unit in PICTURES:
+        return f"at most {config.most_sequences:,} {unit} at once"
     most = f"at most {config.most_sequences:,} sequences and {config.most_tokens:,} tokens"
     if unit == "sequences":
         return f"{most} at once"

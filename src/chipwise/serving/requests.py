@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from chipwise.errors import InputError
 from chipwise.io.brief import brief
+from chipwise.workload.model import PICTURES
 from chipwise.workload.serve import ARRIVALS, Arrival, Serve, Trace
 
 Array = NDArray[np.float64]
@@ -128,7 +129,7 @@ def draw(
     else:
         prompt, answer = serve.input.at(inputs.random(number)), serve.output.at(outputs.random(number))
     prompt = (
-        np.ones(number) if serve.unit == "images" else np.maximum(np.rint(prompt), 1)
+        np.ones(number) if serve.unit in PICTURES else np.maximum(np.rint(prompt), 1)
     )  # replicas count whole images
     hit = serve.prefix_hit > 0
     made = given(

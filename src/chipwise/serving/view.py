@@ -174,7 +174,7 @@ def blocks(s: ServingSimulation) -> list[Block]:
     checks = s.measures.slo_checks
     slo: list[Block] = [table(slo_columns(s.served), checks, title="SLO")] if checks else []
     return [
-        Text(f"{s.workload.name} on {s.accelerators}: {arrival_of(s.served)}; {requests_of(s.workload.serve)}"),
+        Text(f"{s.workload.name} on {s.accelerators}: {arrival_of(s.served)}; {requests_of(s.workload)}"),
         _service(s),
         table(LATENCY_COLUMNS, latencies(s.served), title="Latency of requests, with 90 % intervals"),
         _rates(s.served),

@@ -116,7 +116,7 @@ def compare(
     known_evidence(evidence)
     known = knowledge_of(knowledge)
     change = better_evidence(evidence, known.calibration)
-    terms = Terms.read(by, chips, deadline, budget, headroom, disaggregate)
+    terms = Terms.read(by, chips, deadline, budget, headroom, disaggregate, known.economics.rates())
     work = any_workload(workload)
     if front and not isinstance(work, Workload):
         raise InputError("front", work.name, "a training run: a service is sized by its SLO")
@@ -214,7 +214,8 @@ def cost(
         draws,
         read_pricing(pricing),
     )
-    terms, change = Terms.read("cost", chips, deadline, budget, headroom), better_evidence(evidence, known.calibration)
+    terms = Terms.read("cost", chips, deadline, budget, headroom, rates=known.economics.rates())
+    change = better_evidence(evidence, known.calibration)
     return cost_of(any_workload(workload), candidates(on) or [], assumptions, terms, progress, change)
 
 
@@ -310,5 +311,5 @@ def report(
     assumptions = CostAssumptions(
         own_site(site, know=known.economics), known, defaults.YEARS if years is None else years, used, program
     )
-    terms = Terms.read(by, chips, deadline, budget, headroom)
+    terms = Terms.read(by, chips, deadline, budget, headroom, rates=known.economics.rates())
     return report_workload(any_workload(workload), candidates(on), terms, assumptions, evidence, progress)

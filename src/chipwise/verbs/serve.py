@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.verbs.arguments import knowledge_of, serving_target_of
+from chipwise.verbs.arguments import knowledge_of, serving_target_of, serving_workload
 
 if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
@@ -64,6 +64,7 @@ def capacity(
     dp: int | None = None,
     ep: int | None = None,
     disaggregate: str | None = None,
+    deadline: str | float | None = None,
     knowledge: Knowledge | None = None,
     progress: Progress | None = None,
 ) -> ServingCapacity:
@@ -71,7 +72,7 @@ def capacity(
 
     `tp`, `pp`, `dp` and `ep` try one split alone. ``disaggregate="2:6"`` gives two replicas to prompts for six that
     decode; ``"auto"`` also tries as many as sustain most. The rate of the workload is not the load tried: it says how
-    many chips it takes (`needed_chips`).
+    many chips it takes (`needed_chips`). An offline job takes a `deadline`.
 
     >>> from chipwise import load
     >>> chat = load("llama-3.1-8b", input_len=1000, output_len=200, rate=20, ttft="500ms", tpot="30ms")
@@ -81,7 +82,12 @@ def capacity(
     """
     from chipwise.serving.results import find_capacity
     from chipwise.serving.split import named_split
+    from chipwise.units import parse_duration_with_unit
+    from chipwise.workload.serve import with_deadline
 
     known = knowledge_of(knowledge)
+    if deadline is not None:
+        seconds = parse_duration_with_unit(deadline, "deadline")
+        workload = with_deadline(serving_workload(workload), seconds)
     acc, target = serving_target_of(workload, on, known)
     return find_capacity(target, acc, named_split(tp, pp, dp, ep), known.seed, progress, disaggregate)

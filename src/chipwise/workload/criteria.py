@@ -56,7 +56,7 @@ def metrics_that_matter(workload: Workload | ServingWorkload) -> list[str]:
     flops = _FLOPS_PER_PARAM * params.active * t.tokens
     if m.family != "cnn" and flops >= _LONG_RUN:
         said.append(
-            f"cost per {'image' if m.image_tokens else 'token'} and days to finish: {flops:.0e}".replace("e+", "e")
+            f"cost per {workload.unit[:-1]} and days to finish: {flops:.0e}".replace("e+", "e")
             + " FLOPs are a long run, so failures and spare chips count"
         )
     if params.total < _SMALL:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from chipwise.errors import AmbiguousNumber, InputError
+from chipwise.errors import AmbiguousCurrency, AmbiguousNumber, InputError
 from chipwise.units import parse_count, parse_duration, parse_number, parse_tokens
 from chipwise.workload.model import SPELLINGS
 
@@ -23,6 +23,8 @@ def read(parse: Callable[[object], float], value: object, accepted: str) -> floa
         return parse(value)
     except AmbiguousNumber as error:
         raise ValueError(f"{error.accepted}: a comma stands only between groups of three digits") from None
+    except AmbiguousCurrency as error:
+        raise ValueError(error.accepted) from None
     except (InputError, ValueError):
         raise ValueError(accepted) from None
 

@@ -300,7 +300,7 @@ def _train(spec: TrainSpec, model: Model, stored: str) -> Train:
         optimizer=spec.optimizer,
         state_precision=spec.state_precision,
         recompute=spec.recompute,
-        samples_unit="images" if vision else "sequences",
+        samples_unit=model.picture_unit or "sequences",
         lora_rank=spec.lora.rank if spec.lora else 0,
         lora_targets=spec.lora.targets if spec.lora else "attention",
         lora_base=_base(spec, model, stored),
@@ -312,7 +312,9 @@ def _sequence(spec: TrainSpec, model: Model) -> int:
     derived = model.image_tokens
     if derived:
         if spec.sequence not in (None, derived):
-            raise InputError("train.sequence", spec.sequence, f"nothing, or the {derived} tokens of one image")
+            raise InputError(
+                "train.sequence", spec.sequence, f"nothing, or the {derived} tokens of one {model.picture_unit[:-1]}"
+            )
         return derived
     if spec.sequence is None:
         raise InputError("train.sequence", NOTHING, "a value: tokens per sequence")

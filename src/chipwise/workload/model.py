@@ -202,6 +202,16 @@ class Model:
         return self.family in DENOISERS
 
     @property
+    def picture_unit(self) -> str:
+        """What a sample is called that has pixels: images, or videos of several frames; empty for text and sound."""
+        return "videos" if self.video else "images" if self.image_tokens or self.unet else ""
+
+    @property
+    def pictures(self) -> str:
+        """The same in words, with the frames of a video as the model sees them."""
+        return f"videos of {self.video.frames} latent frames" if self.video else self.picture_unit
+
+    @property
     def kind(self) -> str:
         """The family, and that of a decoder with recurrent layers apart."""
         if self.ssm is None:
@@ -290,6 +300,7 @@ UNWRITTEN = (
 )  # fmt: skip
 UNWRITTEN_EXPERTS = ("latent_dim", "shared_gate")
 CONVOLUTIONAL = ("cnn", "unet")
+PICTURES = ("images", "videos")  # samples that are counted as a whole
 DENOISERS = ("dit", "mmdit", "video-dit", "unet")
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 # weights as they are served; int8w and int4 are weights alone, the products run in 16 bits
@@ -329,7 +340,7 @@ class Train:
     optimizer: str = "adamw"
     state_precision: str = "fp32"
     recompute: str = "auto"
-    samples_unit: str = "sequences"  # or "images"
+    samples_unit: str = "sequences"  # or one of PICTURES
     lora_rank: int = 0  # 0: every weight is trained
     lora_targets: str = "attention"  # or "all": the linear layers that get adapters
     lora_base: str = ""  # one of BASES: what the frozen linear layers are held in; "": the precision of the run
@@ -373,8 +384,8 @@ class Workload:
 
     @property
     def unit(self) -> str:
-        """What a run counts: tokens or images."""
-        return "images" if self.train.samples_unit == "images" else "tokens"
+        """What a run counts: tokens, images or videos."""
+        return self.train.samples_unit if self.train.samples_unit in PICTURES else "tokens"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

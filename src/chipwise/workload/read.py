@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,6 +37,7 @@ SERVING = {  # flag -> key of the workload file
     "output_len": "serve.output",
     "rate": "serve.arrival.rate",
     "users": "serve.arrival.users",
+    "offline": "serve.offline.requests",
     "trace": "serve.trace",
     "precision": "serve.precision",
     "kv_precision": "serve.kv_precision",
@@ -80,6 +82,8 @@ def read_serving(text: str, flags: Mapping[str, str | None], loaded: bool = True
     from chipwise.workload import load_serving
 
     _one_of(("rate", "users"), flags)
+    for arrivals in ("rate", "users", "trace"):
+        _one_of((arrivals, "offline"), flags)
     source, model = _asked(text, flags)
     overrides: dict[str, Any] = {key: flags.get(flag) for flag, key in SERVING.items()}
     for flag in PAIRED:
@@ -91,12 +95,42 @@ def read_serving(text: str, flags: Mapping[str, str | None], loaded: bool = True
         overrides["model"] = model
     if source is None:
         _complete_serving(model, flags, loaded)
-    own = source is not None or any(flags.get(flag) for flag in ("rate", "users", "trace"))
+    job = flags.get("offline")
+    if job:
+        usual = load_serving(source, {**overrides, SERVING["offline"]: "1"})
+        overrides[SERVING["offline"]] = str(job_requests(str(job), usual))
+    own = source is not None or any(flags.get(flag) for flag in ("rate", "users", "trace", "offline"))
     if own:
         return load_serving(source, overrides)
     workload = load_serving(source, {**overrides, "serve.arrival.rate": "1"})
     serve = workload.serve
     return replace(workload, serve=replace(serve, arrival=replace(serve.arrival, rate=0.0)))  # none of its own
+
+
+def job_requests(text: str, usual: ServingWorkload) -> int:
+    """Requests of an offline job: so many (``1M requests``), or as many as have so many tokens, prompts' and answers'.
+
+    What is answered in pictures is counted in these, which need no name.
+    """
+    from chipwise.units import compact, parse_count
+
+    reads = usual.unit in ("tokens", "sequences")
+    such = "tokens of prompts and answers such as 500M, or requests such as 300k requests"
+    accepted = such if reads else f"{usual.unit} such as 10k"
+    short = compact(text, "offline", accepted)
+    words = {"requests": False, "request": False, "reqs": False, "req": False}
+    words |= {"tokens": True, "token": True, "tok": True} if reads else {usual.unit: False}
+    name = next((word for word in words if short.lower().endswith(word)), "")
+    count = parse_count(short.removesuffix(short[len(short) - len(name) :]) if name else short, "offline", accepted)
+    if not words.get(name, reads):
+        if not isinstance(count, int):
+            raise InputError("offline", text, accepted)
+        requests = count
+    else:
+        requests = math.ceil(count / usual.serve.request_tokens)
+    if requests < 1:
+        raise InputError("offline", text, accepted)
+    return requests
 
 
 def read_any(text: str, flags: Mapping[str, str | None]) -> Workload | ServingWorkload:
@@ -172,7 +206,7 @@ def _complete_serving(model: Any, flags: Mapping[str, str | None], loaded: bool)
         missing.append(("output_len",))
     if known.denoises and not flags.get("denoise_steps"):
         missing.append(("denoise_steps",))
-    if loaded and not flags.get("rate") and not flags.get("users"):
+    if loaded and not any(flags.get(flag) for flag in ("rate", "users", "offline")):
         missing.append(("rate", "users"))
     if missing:
         raise MissingInput(missing)

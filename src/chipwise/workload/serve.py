@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.errors import InputError
+from chipwise.units import format_count, format_seconds
 from chipwise.workload.model import KV_PRECISIONS as KV_PRECISIONS
 from chipwise.workload.model import SERVE_PRECISIONS as SERVE_PRECISIONS
 from chipwise.workload.model import Model
@@ -134,9 +136,14 @@ class Serve:
     requests: int = 0  # of an offline job; 0: not said
     deadline_s: float = 0.0  # of an offline job; 0: none
     passes: int = 1  # denoising steps of a diffusion model
-    unit: str = "tokens"  # "tokens", "sequences" or "images": what is counted
+    unit: str = "tokens"  # "tokens", "sequences", "images" or "videos": what is counted
     stack: str = ""  # software stack, empty: not said
     trace: Trace | None = None
+
+    @property
+    def request_tokens(self) -> float:
+        """Tokens of a request on average, of its prompt and its answer."""
+        return self.input.mean + self.output.mean
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -152,7 +159,7 @@ class ServingWorkload:
 
     @property
     def unit(self) -> str:
-        """What is answered: tokens of a model that writes, else sequences or images."""
+        """What is answered: tokens of a model that writes, else sequences, images or videos."""
         return "tokens" if self.model.writes else self.serve.unit
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,3 +185,21 @@ class ServingWorkload:
             "denoise_steps": s.passes,
             "unit": self.unit,
         }
+
+
+def job_in_words(workload: ServingWorkload) -> str:
+    """How much an offline job is: its requests, and the tokens of their prompts and answers."""
+    serve = workload.serve
+    requests = f"{serve.requests:,} request{'' if serve.requests == 1 else 's'}"
+    if workload.unit not in ("tokens", "sequences"):
+        return requests
+    return f"{requests} ({format_count(serve.requests * serve.request_tokens)} tokens, prompts and answers alike)"
+
+
+def with_deadline(workload: ServingWorkload, seconds: float) -> ServingWorkload:
+    """An offline job with that deadline, in place of its own."""
+    serve = workload.serve
+    if serve.arrival.kind != "offline" or not serve.requests:
+        text = "an offline job with a number of requests: a service has no end"
+        raise InputError("deadline", format_seconds(seconds), text)
+    return replace(workload, serve=replace(serve, deadline_s=seconds))

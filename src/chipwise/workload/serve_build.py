@@ -37,7 +37,7 @@ def build_serve(spec: ServeSpec, model: Model, base: Path) -> Serve:
         requests=spec.offline.requests if spec.offline else 0,
         deadline_s=(spec.offline.deadline or 0.0) if spec.offline else 0.0,
         passes=spec.denoise_steps or 1,
-        unit=UNITS.get(model.family, "images"),
+        unit=UNITS.get(model.family) or model.picture_unit or "images",
         stack=_stack(spec.stack),
         trace=at_rate(trace, arrival.rate) if trace and spec.arrival else trace,
     )
@@ -46,9 +46,9 @@ def build_serve(spec: ServeSpec, model: Model, base: Path) -> Serve:
 def _only_for_its_family(spec: ServeSpec, model: Model) -> None:
     """Keys that mean nothing for a kind of model are refused rather than ignored."""
     kind = f"an {model.family}" if model.family[0] in "aeiou" else f"a {model.family}"
-    images = bool(model.image_tokens)
+    images, sample = bool(model.image_tokens), model.picture_unit.removesuffix("s")
     if images and spec.input is not None:
-        raise InputError("serve.input", str(spec.input), f"nothing: {kind} takes images, of one size")
+        raise InputError("serve.input", str(spec.input), f"nothing: {kind} takes {model.picture_unit}, of one size")
     if model.fixed_input and not images and spec.input is not None:
         raise InputError(
             "serve.input", str(spec.input),
@@ -63,7 +63,11 @@ def _only_for_its_family(spec: ServeSpec, model: Model) -> None:
             if getattr(spec, key) is not None:
                 raise InputError(f"serve.{key}", getattr(spec, key), f"nothing: {kind} keeps no keys and values")
     if model.denoises and spec.denoise_steps is None:
-        raise InputError("serve.denoise_steps", NOTHING, f"a value: passes per image of {kind}, such as 50")
+        raise InputError(
+            "serve.denoise_steps",
+            NOTHING,
+            f"a value: passes per {sample} of {kind}, such as 50",
+        )
     if not model.denoises and spec.denoise_steps is not None:
         raise InputError(
             "serve.denoise_steps", spec.denoise_steps, f"nothing: diffusion models denoise, {kind} does not"

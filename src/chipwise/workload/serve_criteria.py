@@ -86,7 +86,7 @@ def _one_pass(workload: ServingWorkload) -> list[str]:
         flops = f"{each:.2e}" if m.denoises else f"{each:.1e}"
         long = "" if m.unet else f" of {m.image_tokens or s.input.mean:,.0f} tokens"
         said = [
-            f"achievable {_computed_in(s.precision)} matmul throughput: {'videos' if m.video else s.unit}{long}"
+            f"achievable {_computed_in(s.precision)} matmul throughput: {s.unit}{long}"
             f" take about {flops.replace('e+', 'e')} FLOPs each{passes}"
         ]
     if params.main < _SMALL:

@@ -19,7 +19,7 @@ from chipwise.compare.serving.fleet import Fleet, held, rent
 from chipwise.compare.serving.replicas import Known, OutOfReach, ReplicaLoad, confirmed, queueing_margin, replicas
 from chipwise.compare.serving.row import Demand, ServingRow, demand_of
 from chipwise.compare.terms import LARGEST_CHIPS, Candidate, Terms, at_least
-from chipwise.errors import InputError, Refusal
+from chipwise.errors import Refusal
 from chipwise.io.brief import brief
 from chipwise.knowledge import Knowledge
 from chipwise.predict.estimate import Estimate
@@ -31,7 +31,7 @@ from chipwise.serving.service import Served, Service, ServingTarget, run, servin
 from chipwise.serving.split import Split
 from chipwise.serving.trials import ReplicaTrials, unloaded
 from chipwise.units import HOUR, format_money, format_seconds
-from chipwise.workload.serve import Bound, ServingWorkload
+from chipwise.workload.serve import Bound, ServingWorkload, with_deadline
 
 if TYPE_CHECKING:
     from chipwise.compare.serving.flips import Relaxed
@@ -379,11 +379,4 @@ def within(workload: ServingWorkload, terms: Terms) -> ServingWorkload:
     """The workload with the deadline of the terms, which only an offline job has."""
     if terms.deadline_s is None:
         return workload
-    s = workload.serve
-    if s.arrival.kind != "offline" or not s.requests:
-        raise InputError(
-            "deadline",
-            format_seconds(terms.deadline_s),
-            "an offline job with a number of requests: a service has no end",
-        )
-    return replace(workload, serve=replace(s, deadline_s=terms.deadline_s))
+    return with_deadline(workload, terms.deadline_s)

@@ -25,7 +25,7 @@ from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
 from chipwise.compare.serving.row import ServingRow
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
-from chipwise.present.numbers import plural
+from chipwise.present.numbers import plural, times
 from chipwise.prices import fabric_in_words, prices_in_words, sold
 from chipwise.serving.capacity import COUNT, LONG
 from chipwise.units import format_money, format_seconds
@@ -129,8 +129,8 @@ def _holds(row: ServingRow) -> str:
         return f"{more}, and enough even at the low end of the interval."
     if row.load.low <= 0:
         return f"{more}; at the low end of the interval no count would hold the SLO: measure first."
-    times = row.demand.load / row.load.low
-    return f"{more}; at the low end of the interval it would take {times:.1f} times as many: measure first."
+    many = f"{float(f'{row.demand.load / row.load.low:.2g}'):,.10g}"
+    return f"{more}; at the low end of the interval it would take {many} times as many: measure first."
 
 
 def _never_measured(row: ServingRow) -> str:
@@ -192,9 +192,10 @@ def _end(objective: str) -> Callable[[float], str]:
 def _cause(pick: ServingRow, second: ServingRow) -> str:
     """The two numbers whose ratio decides."""
     mine, other = (row.load.value / row.accelerators.count for row in (pick, second))
-    text = f"a chip sustains {mine / other:.2f}x the load"
+    text = f"a chip sustains {times(mine / other)}x the load"
     if pick.ondemand and second.ondemand:
-        text += f" at {pick.ondemand.price.usd_per_chip_hour / second.ondemand.price.usd_per_chip_hour:.2f}x the price"
+        dearer = pick.ondemand.price.usd_per_chip_hour / second.ondemand.price.usd_per_chip_hour
+        text += f" at {times(dearer)}x the price"
     return text
 
 

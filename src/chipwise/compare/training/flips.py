@@ -128,7 +128,7 @@ def _other_terms(terms: Terms, factor: float) -> tuple[str, float, float, str, T
             terms.budget_usd,
             after,
             f"a budget of {format_money(after)}",
-            replace(terms, budget_usd=after),
+            replace(terms, budget_usd=after, budget_note=""),
         )
     before = terms.chips or DEFAULT_CHIPS
     chips = int(before * factor)

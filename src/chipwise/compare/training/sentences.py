@@ -25,6 +25,7 @@ from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.layout.headroom import in_words as headroom_in_words
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.prediction import lora_in_words
+from chipwise.present.numbers import times
 from chipwise.prices import fabric_in_words, prices_in_words, why_no_price
 from chipwise.units import DAY, format_money, format_seconds
 from chipwise.workload.model import Workload
@@ -125,14 +126,14 @@ def _why(comparer: TrainingComparer, pick: TrainingRow, second: TrainingRow | No
 
 def _cause(pick: TrainingRow, second: TrainingRow, objective: str) -> str:
     """The two numbers whose ratio decides."""
-    unit = "images" if pick.prediction.workload.train.samples_unit == "images" else "tokens"
+    unit = pick.prediction.workload.unit
     rate = pick.tokens_per_s_per_chip.value / second.tokens_per_s_per_chip.value
-    text = f"{rate:.2f}x its {unit}/s per chip"
+    text = f"{times(rate)}x its {unit}/s per chip"
     if objective == "cost" and pick.ondemand and second.ondemand:
         price, other = (row.ondemand.price.usd_per_chip_hour for row in (pick, second) if row.ondemand)
-        return f"{text} at {price / other:.2f}x its price"
+        return f"{text} at {times(price / other)}x its price"
     if objective == "energy":
-        return f"{text} at {pick.prediction.watts / second.prediction.watts:.2f}x its watts"
+        return f"{text} at {times(pick.prediction.watts / second.prediction.watts)}x its watts"
     if pick.accelerators.count != second.accelerators.count:
         return f"{text} on {pick.accelerators.count:,} chips against {second.accelerators.count:,}"
     return text

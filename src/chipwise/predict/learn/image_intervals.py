@@ -14,7 +14,7 @@ from chipwise.predict.estimate import LogInterval
 from chipwise.predict.learn.bench_match import FARTHEST, bench_at, measured_sizes
 from chipwise.predict.learn.launch_cost import measured_siblings
 from chipwise.predict.learn.points import predict_point, step_name
-from chipwise.workload.model import Train
+from chipwise.workload.model import PICTURES, Train
 
 STEPS = ("vit_train", "resnet50_train")
 
@@ -24,7 +24,7 @@ def image_intervals(bench: Bench, train: Train, chip: Chip, stack: Stack) -> tup
 
     Of the chip and its family under the stack's framework; where none of them was measured, of all chips.
     """
-    if not bench.used or train.samples_unit != "images":
+    if not bench.used or train.samples_unit not in PICTURES:
         return ()
     own = _of_framework(bench, chip.id, stack.bench, train.precision, stack.compiled) if stack.bench else ()
     return own or _of_all(bench, train.precision)

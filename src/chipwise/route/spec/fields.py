@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from chipwise.errors import InputError
-from chipwise.units import parse_money
-from chipwise.workload.fields import DURATION_JSON, number_of, seconds_of
+from chipwise.catalog.money import ACCEPTED, parse_usd
+from chipwise.workload.fields import DURATION_JSON, number_of, read, seconds_of
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"  # of pools and variants: fit for labels of every backend
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,199}$"
@@ -49,10 +48,7 @@ def _moment(value: Any) -> float | str:
 
 
 def _money(value: Any) -> float:
-    try:
-        usd = parse_money(value)
-    except InputError:
-        raise ValueError("US dollars such as 1000, $1,000 or 2.5k") from None
+    usd = read(lambda amount: parse_usd(amount, accepted=ACCEPTED), value, ACCEPTED)
     if usd <= 0:
         raise ValueError("more than 0 US dollars")
     return usd

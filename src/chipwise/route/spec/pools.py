@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from chipwise.catalog.money import PER_HOUR, parse_usd
 from chipwise.route.names import BACKENDS, backend_names
 from chipwise.route.spec.access import AccessSpec
 from chipwise.route.spec.fields import FINITE, Chips, Duration, Line, Name, Title, Watts
-from chipwise.workload.fields import FilePath, Label, Strict, number_of
+from chipwise.workload.fields import FilePath, Label, Strict, read
 
+PRICE = "US dollars of a chip-hour, at least 0, or another currency: 2.5 or 2.30EUR"
 SHAPE = r"^[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){0,2}$"
 Shape = Annotated[str, Field(strict=True, pattern=SHAPE)]
 
@@ -25,13 +27,17 @@ BackendName = Annotated[str, BeforeValidator(_backend), WithJsonSchema({"type": 
 
 
 def _price(value: object) -> float:
-    number = number_of(value, "US dollars of a chip-hour")
+    number = read(lambda amount: parse_usd(amount, accepted=PRICE, per=PER_HOUR), value, PRICE)
     if not 0 <= number <= 1e6:
-        raise ValueError("US dollars of a chip-hour, at least 0")
+        raise ValueError(PRICE)
     return number
 
 
-Price = Annotated[float, BeforeValidator(_price), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e6})]
+Price = Annotated[
+    float,
+    BeforeValidator(_price),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1e6}, {"type": "string", "minLength": 1}]}),
+]
 Setting = bool | int | float | Line | list[Line]
 
 
