@@ -121,14 +121,19 @@ def main() -> None:
         problem = instance(seed)
         program = build(problem).program
         wall, cpu = time.perf_counter(), time.process_time()
-        found = plan(problem, args.gap, args.limit, args.threads)
+        timed_out = False
+        try:
+            best = plan(problem, args.gap, args.limit, args.threads)
+        except TimeoutError:
+            best, timed_out = None, True
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         offers, work = len(problem.supplies), len(problem.runs) + len(problem.services)
         size = f"{len(program.cost):,} columns ({sum(program.integer):,} whole), {len(program.low):,} rows"
-        said = f"${found.usd:,.0f}, gap {found.gap:.2%}" if found else "infeasible"
+        none = f"no plan within {args.limit:g} s" if timed_out else "infeasible"
+        result = f"${best.usd:,.0f}, gap {best.gap:.2%}" if best else none
         print(
             f"seed {seed}: {MONTHS} months, {offers} offers, {work} workloads; {size}; "
-            f"{wall:.1f} s ({cpu:.1f} CPU s); {said}",
+            f"{wall:.1f} s ({cpu:.1f} CPU s); {result}",
             flush=True,
         )
 

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from chipwise.catalog import add_chip_files
+from chipwise.catalog.assumption_file import read_assumption_file
 from chipwise.catalog.calibration import Calibration, load_calibration
 from chipwise.catalog.currencies import exchange_rates, own_rates
 from chipwise.catalog.economics import Economics, economics, read_changes
@@ -51,12 +52,13 @@ class Knowledge:
         fabric: str | None = None,
         price: GivenPrices = None,
         chip_file: str | Path | Iterable[str | Path] | None = None,
+        assumptions_file: str | Path | None = None,
     ) -> Knowledge:
         """What is known by default, with price files laid over the list, and other economics.
 
         The files that CHIPWISE_PRICES names are laid over the list prices first, then `prices`, each over the last.
         Rates of other currencies come from CHIPWISE_FX (split by commas) and, before it, from `fx`. `assumptions` are
-        ``{"interest": 0.05}`` or ``["interest=0.05"]``.
+        ``{"interest": 0.05}`` or ``["interest=0.05"]``, over those of an `assumptions_file` of one's own.
 
         Offers of other clouds and regions than named, and older than `max_age` (``"90d"``), don't count. Above one
         instance those known to be joined by a fast fabric count, with `fabric` ``any`` also those not known. `price`
@@ -66,12 +68,15 @@ class Knowledge:
         >>> {o.cloud for o in Knowledge.default(cloud="amazon").prices.offers}
         {'aws'}
         """
-        known = economics().at_rates(own_rates(fx)).changed(read_changes(assumptions))
+        know = economics().at_rates(own_rates(fx))
+        if assumptions_file is not None:
+            know = know.overlaid(read_assumption_file(Path(assumptions_file), know))
+        know = know.changed(read_changes(assumptions))
         add_chip_files([chip_file] if isinstance(chip_file, str | Path) else chip_file or ())
         day = today or day_of_asking()
         book = OfferFilter.read(cloud, region, max_age, fabric).apply(price_book(prices, fx, day), day)
-        book = with_given(book, price, day, known.rates())
-        return cls(load_calibration(), book, known, day, seed)
+        book = with_given(book, price, day, know.rates())
+        return cls(load_calibration(), book, know, day, seed)
 
     @classmethod
     def published(cls, refits: bool = False) -> Knowledge:

@@ -19,6 +19,7 @@ SMALL = {
     "cli.py": None,  # every command twelve times
     "estimates.py": "",
     "fleet.py": "--seeds 1 --limit 2",
+    "drift.py": "--histories 3",
     "health.py": "--runs 5 --days 1",
     "hlo.py": "",
     "layouts.py": None,  # a million layouts

@@ -74,12 +74,12 @@ COMPILED = {
     r".*--evidence compiled.*": ("tpu",),
 }
 BEFORE = {  # what has to have happened
-    r"jobs (show|explain|logs|wait|list|retry|cancel) .*|jobs list|router status|ledger .*|observe (goodput --|jobs?).*|"
+    r"jobs (show|explain|logs|wait|list|retry|cancel) .*|jobs list|router status|ledger .*|observe (goodput --|jobs?|rates|drift --jobs).*|"
     r"calibrate telemetry --jobs.*": [
         "jobs submit examples/jobs/hello.yaml examples/jobs/hello.yaml examples/jobs/hello.yaml "
         "--pools examples/pools/local.yaml"
     ],
-    r"jobs (wait|logs) .*|observe (goodput --|jobs?).*|"
+    r"jobs (wait|logs) .*|observe (goodput --|jobs?|rates|drift --jobs).*|"
     r"calibrate telemetry --jobs.*": ["router run --pools examples/pools/local.yaml --policy fastest --until-idle"],
     r"jobs retry .*": ["jobs cancel 1 2"],
     r"audit .*": ["jobs submit examples/jobs/hello.yaml --pools examples/pools/local.yaml"],

@@ -165,6 +165,8 @@ def test_what_jobs_took_is_learned_from(place, tmp_path):
     answer = cw.learn_from_runs(pools=pools, ledger=place.ledger)
     assert [change.after.factor for change in answer.lesson.groups] == [pytest.approx(1.3, rel=0.01)]
     assert answer.accepted is None and len(answer.lesson.runs) == 3
+    (group,) = cw.observe_drift(pools=pools, ledger=place.ledger).groups
+    assert (len(group.runs), group.judged, round(group.level, 1)) == (3, False, 1.3)
     text = good_here("calibrate", "telemetry", "--jobs", "--pools", pools, "--ledger", place.ledger)
     assert "--accept makes predictions" in text and "1.30" in text
     for words, expected in (

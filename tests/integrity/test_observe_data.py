@@ -15,6 +15,7 @@ FILES = {
     "playbook.csv": ("condition", "fault"),
     "device_series.csv": ("series",),
     "series.csv": ("metric",),
+    "versions.csv": ("label", "before"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -79,6 +80,15 @@ class Site:
     local: Cited | None = None  # that price
 
 
+class Basis(StrEnum):
+    """What a number rests on."""
+
+    ASSUMED = "assumed"
+    PUBLISHED = "published"
+    GIVEN = "given"  # by whoever asks
+    MEASURED = "measured"  # of one's own jobs
+
+
 @dataclass(frozen=True, slots=True)
 class Assumption:
     """A number that is not known: its median, and the ends of the 90 % interval."""
@@ -91,6 +101,12 @@ class Assumption:
     source: str  # "assumed" where there is none
     date: str
     note: str
+    evidence: Basis = Basis.PUBLISHED
+
+    @property
+    def of_file(self) -> bool:
+        """Whether it is from a file of one's own, measured or given there."""
+        return self.evidence in (Basis.MEASURED, Basis.GIVEN) and self.source != Basis.GIVEN
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -138,8 +154,8 @@ class Economics:
             if not meant:
                 raise UnknownName("assumptions", name, table, "; docs/cost.md lists them")
             for key in meant:
-                _check(name, value, table[key].unit)
-                table[key] = replace(table[key], value=value, low=value, high=value, source="given", note="")
+                check_amount(name, value, table[key].unit)
+                table[key] = _given(table[key], value)
         return Economics(MappingProxyType(table))
 
     def at_rates(self, rates: Rates) -> Economics:
@@ -164,12 +180,31 @@ class Economics:
         }
         return {USD: 1.0, **known}
 
+    def overlaid(self, figures: Iterable[Assumption]) -> Economics:
+        """With figures of a file in place of those of the same names, and before them where they are of one cloud.
 
-def _check(name: str, value: float, unit: str) -> None:
+        >>> measured = replace(economics()("failure_chip_hour"), name="failure_chip_hour.aws", value=1e-5)
+        >>> known = economics().overlaid([measured])
+        >>> known.value("failure_chip_hour", "aws"), known.value("failure_chip_hour", "gcp")
+        (1e-05, 1.97e-05)
+        """
+        return Economics(MappingProxyType({**self.table, **{figure.name: figure for figure in figures}}))
+
+
+def _given(replaced: Assumption, value: float) -> Assumption:
+    """A value that whoever asks is sure of; what a file has is said beside it."""
+    note = f"in place of {replaced.value:g}, {replaced.source}" if replaced.of_file else ""
+    return replace(
+        replaced, value=value, low=value, high=value, source=Basis.GIVEN.value, note=note, evidence=Basis.GIVEN
+    )
+
+
+def check_amount(name: str, value: float, unit: str, field: str = "assumptions") -> None:
+    """Refuse what no assumption of a unit can be."""
     most = 1.0 if unit.startswith("share") else MOST
     if not 0 <= value <= most or (value == 0 and name.startswith(_DIVISORS)):  # nan is neither
         least = "more than 0" if name.startswith(_DIVISORS) else "at least 0"
-        raise InputError(f"assumptions {name}", value, f"a number of {least} and at most {most:g}")
+        raise InputError(f"{field} {name}", value, f"a number of {least} and at most {most:g}")
 
 
 def read_changes(changes: Mapping[str, float] | Sequence[str] | None) -> dict[str, float]:
@@ -205,8 +240,9 @@ def economics() -> Economics:
     table = {}
     for row in rows("economics.csv"):
         value, low, high = (float(row[key]) for key in ("value", "low", "high"))
+        basis = Basis.ASSUMED if row["source"].startswith("assumed") else Basis.PUBLISHED
         table[row["name"]] = Assumption(
-            row["name"], value, low, high, row["unit"], row["source"], row["date"], row["note"]
+            row["name"], value, low, high, row["unit"], row["source"], row["date"], row["note"], basis
         )
     for code, currency in currencies().items():
         if code != USD:

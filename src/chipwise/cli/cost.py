@@ -10,6 +10,7 @@ from chipwise.cli.declare import option
 from chipwise.cli.options import (
     NO_FLAGS,
     NO_PRICE_FLAGS,
+    AssumptionsOpt,
     BillFormat,
     BudgetOpt,
     EnergyPriceOpt,
@@ -38,6 +39,7 @@ Examples:
   chipwise cost examples/llama-3.1-70b-serve.yaml --on h100,v6e --site us-iowa --energy-price 0.05 --pue 1.2
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --set interest=0.05 --set spot_per_hour=0.02
   chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --pricing spot -o focus --out bill.csv
+  chipwise cost examples/llama-3.1-8b-pretrain.yaml --on h100:512 --assumptions examples/observe/rates.yaml
 """
 
 
@@ -89,6 +91,7 @@ def cost(
     ] = defaults.RUNS,
     epochs: Annotated[float | None, option("--epochs", "N", "Passes over the training data in a run.")] = None,
     assumptions: SetOpt = None,
+    assumptions_file: AssumptionsOpt = None,
     draws: Annotated[int, option("--draws", "N", "Draws behind the ranges.")] = defaults.DRAWS,
     seed: Annotated[int, option("--seed", "N", "Of the draws.")] = 0,
     flags: Flags = NO_FLAGS,
@@ -112,7 +115,9 @@ def cost(
     from chipwise.workload.read import read_any
 
     places = {"cloud": None, "region": None}  # `cost` itself narrows those: they can't stand beside an offer
-    known = Knowledge.default(assumptions=assumptions, seed=seed, **{**offers, **places})
+    known = Knowledge.default(
+        assumptions=assumptions, assumptions_file=assumptions_file, seed=seed, **{**offers, **places}
+    )
     work = read_any(workload, flags)
     with progress("costing") as shown:
         costs = api.cost(

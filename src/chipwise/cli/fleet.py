@@ -9,7 +9,7 @@ import typer
 
 from chipwise.cli.completion import complete_yaml
 from chipwise.cli.declare import argument, group, option
-from chipwise.cli.options import NO_PRICE_FLAGS, BillFormat, OutFile, PriceFlags, with_price_flags
+from chipwise.cli.options import NO_PRICE_FLAGS, AssumptionsOpt, BillFormat, OutFile, PriceFlags, with_price_flags
 from chipwise.verbs import defaults
 
 EXAMPLES = """\b
@@ -23,6 +23,7 @@ Examples:
   chipwise fleet plan examples/fleet/mixed.yaml --no-sensitivity -o json --out plan.json
   chipwise fleet plan examples/fleet/mixed.yaml --plot plan.svg
   chipwise fleet plan examples/fleet/mixed.yaml --prices own.csv -o focus --out bill.csv
+  chipwise fleet plan examples/fleet/mixed.yaml --assumptions examples/observe/rates.yaml --no-sensitivity
 """
 
 app = group("fleet", "Plan what to rent and buy over time.", EXAMPLES)
@@ -51,6 +52,7 @@ def plan(
         ),
     ] = True,
     plot: Annotated[Path | None, option("--plot", "FILE", "Draw chips and dollars over time, as .svg or .png.")] = None,
+    assumptions_file: AssumptionsOpt = None,
     offers: PriceFlags = NO_PRICE_FLAGS,
     output: BillFormat = "table",
     out: OutFile = None,
@@ -70,7 +72,7 @@ def plan(
 
     if plot is not None:
         plots.ready(plot)
-    known = Knowledge.default(**offers)
+    known = Knowledge.default(assumptions_file=assumptions_file, **offers)
     with progress("fleet plan") as line:
         fleet = api.plan_fleet(
             demand,

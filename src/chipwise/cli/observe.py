@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chipwise.cli import history, telemetry
 from chipwise.cli import nodes as sick
-from chipwise.cli import telemetry
 from chipwise.cli.completion import complete_chips, one_of
 from chipwise.cli.declare import argument, group, option, refuse
 from chipwise.cli.options import (
@@ -306,5 +306,7 @@ for _verb, _examples in (
     (sick.nodes, sick.EXAMPLES),
     (telemetry.rules, telemetry.RULES_EXAMPLES),
     (telemetry.dashboards, telemetry.DASHBOARDS_EXAMPLES),
+    (history.rates, history.RATES_EXAMPLES),
+    (history.drift, history.DRIFT_EXAMPLES),
 ):
     app.command(_verb.__name__, epilog=_examples)(_verb)

@@ -19,6 +19,7 @@ from chipwise.cli.completion import (
     complete_sites,
     complete_stacks,
     complete_workloads,
+    complete_yaml,
     one_of,
 )
 from chipwise.cli.declare import Complete, argument, option, output_format
@@ -145,6 +146,15 @@ FrameworkOpt = Annotated[
 SetOpt = Annotated[
     list[str] | None,
     option("--set", "NAME=VALUE", "Another value for an assumption, taken as certain.", complete_assumptions),
+]
+AssumptionsOpt = Annotated[
+    Path | None,
+    option(
+        "--assumptions",
+        "FILE",
+        "Figures of your own (YAML) in place of assumptions: those that `observe rates --to FILE` wrote, or others.",
+        complete_yaml,
+    ),
 ]
 BillFormat = Annotated[
     str, output_format("table, json, csv, or focus: rows of a FOCUS 1.1 bill.", "table", "json", "csv", "focus")

@@ -12,6 +12,7 @@ from chipwise.cli.declare import argument, option
 from chipwise.cli.options import (
     NO_FLAGS,
     NO_PRICE_FLAGS,
+    AssumptionsOpt,
     BudgetOpt,
     ByOpt,
     ChipsOpt,
@@ -63,6 +64,7 @@ def report(
     site: SiteOpt = None,
     framework: FrameworkOpt = None,
     assumptions: SetOpt = None,
+    assumptions_file: AssumptionsOpt = None,
     time_limit: Annotated[
         str | None, option("--time-limit", "TIME", "Most time for each plan solved for a demand file; default: 60s.")
     ] = None,
@@ -88,7 +90,7 @@ def report(
     ready(out)
     if is_demand(workload):
         refuse_beside_demand(flags)
-    known = Knowledge.default(assumptions=assumptions, **offers)
+    known = Knowledge.default(assumptions=assumptions, assumptions_file=assumptions_file, **offers)
     with progress("report") as line:
         made = api.report(
             Path(workload) if is_demand(workload) else read_any(workload, flags),

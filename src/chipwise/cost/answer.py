@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from chipwise.catalog import Chip, Commitment
-from chipwise.catalog.economics import Assumption, Cited, Economics, Site, region_site
+from chipwise.catalog.economics import Assumption, Basis, Cited, Economics, Site, region_site
 from chipwise.compare.serving.row import ServingRow
 from chipwise.compare.training.row import TrainingRow
 from chipwise.cost.bill import Deal, bill, drawn_clock, expected_clock, plan, rate_h, uncertain
@@ -324,15 +324,17 @@ def _sources(chip: Chip, chips: int, assumptions: CostAssumptions) -> list[tuple
 
 def _notes(case: Case, assumptions: CostAssumptions) -> list[str]:
     """What is taken for granted beside the assumptions."""
-    place = assumptions.site
+    place, use = assumptions.site, assumptions.knowledge.economics("utilization")
+    of_file = f"in place of {use.value:.0%}, {use.source}" if use.of_file else ""
+    instead = of_file or (use.note if use.evidence is Basis.GIVEN else "")
     said = [
         "compute on demand and on spot is paid for the hours used; commitments and servers for all hours, of which "
         + (
-            f"{assumptions.utilization:.0%} are used (given)"
+            f"{assumptions.utilization:.0%} are used ({', '.join(filter(None, ('given', instead)))})"
             if assumptions.utilization is not None
             else "all are used (a service is always on)"
             if case.basis == "month"
-            else f"{assumptions.knowledge.economics.value('utilization'):.0%} are used (assumed)"
+            else f"{use.value:.0%} are used ({use.source})"
         ),
         "electricity, cooling and staff of clouds are part of their prices; kWh and CO2 are for the hours of this work "
         "alone, with servers and cooling, at the carbon intensity of the region's grid",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 
-from chipwise.catalog.economics import Assumption
+from chipwise.catalog.economics import Assumption, Basis
 from chipwise.cost.commitment import BreakEven
 from chipwise.cost.spot import Expected, daly, young
 from chipwise.cost.statement import PARTS, CostOption, Missing, Rival, Spread, Statement, Swing
@@ -297,7 +297,7 @@ TORNADO: list[Column[Swing]] = [
 
 def cited(a: Assumption) -> Cell:
     """The source of an assumption, with its note where nobody published one."""
-    note = f": {a.note}" if a.note and a.source.startswith("assumed") else ""
+    note = f": {a.note}" if a.note and a.evidence is not Basis.PUBLISHED else ""
     return Link(a.source + note, a.source)
 
 
@@ -306,6 +306,6 @@ ASSUMPTIONS: list[Column[Assumption]] = [
     Column("", None, "value", lambda a: short(a.value)),
     Column("", None, "range", lambda a: f"{short(a.low)} to {short(a.high)}"),
     Column("", None, "unit", lambda a: a.unit, words=True),
-    Column("", None, "date", lambda a: a.date if a.source != "given" else "", words=True),
+    Column("", None, "date", lambda a: a.date if a.source != Basis.GIVEN else "", words=True),
     Column("", None, "source", cited, words=True, under=True),
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from chipwise.catalog.economics import Economics
 from chipwise.fleet.demand import Demand, peak_hours
 from chipwise.fleet.dominance import Dominance
 from chipwise.fleet.market import Buying, stock
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[int, int, str], None]
+OF_TIMES = (
+    "failure_chip_hour",
+    "spot_per_hour",
+    "repair_s",
+    "restart_s",
+    "spot_wait_s",
+    "checkpoint_gb_s_node",
+    "checkpoint_gb_s_all",
+)  # assumptions that times of runs rest on
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +168,7 @@ def _assumptions(sizing: Sizing, problem: Problem) -> tuple[str, ...]:
         "runs are sized by the fewest chips that meet the deadline by the high end of their interval, and by twice as "
         "many, unless counts are given",
         "times of runs include checkpoints, failures and, on spot, interruptions: see docs/cost.md",
+        *_of_file(b.knowledge.economics),
         f"services carry {head.serving:.0%} more than the demand"
         + (f" and lose {head.serving_replicas} replica(s) at the peak" if head.serving_replicas else "")
         + (f"; {head.training:.0%} of a run's units stand by" if head.training else ""),
@@ -180,3 +191,12 @@ def _assumptions(sizing: Sizing, problem: Problem) -> tuple[str, ...]:
     if any(s.limit is None for s in problem.supplies if s.hourly or s.started):
         said.append("without a quota as many chips as wanted can be had")
     return (*said, *sizing.stock.said, f"prices: {b.knowledge.prices.origin}")
+
+
+def _of_file(know: Economics) -> list[str]:
+    """The figures of times that somebody measured or gave, with where they are from."""
+    return [
+        f"{figure.name} is {figure.value:g} ({figure.low:g} to {figure.high:g}; {figure.source}, {figure.date})"
+        for name, figure in sorted(know.table.items())
+        if name.partition(".")[0] in OF_TIMES and figure.of_file
+    ]

@@ -20,6 +20,7 @@ from chipwise.observe.numbers import number
 from chipwise.observe.ranks import RankStep, RankTimers, by_rank
 from chipwise.observe.records import Fault, ServingWindow, Step
 from chipwise.observe.text import MAX_DOCUMENT_BYTES
+from chipwise.observe.versions import versions_in
 
 MAX_WORDS = 16_384  # characters of a line in which words are looked for; some patterns take time by its square
 LAG_STEPS = 64  # how far one rank's lines may lie behind another's
@@ -50,6 +51,7 @@ class Log:
     total_steps: int | None = None  # of the whole run, where its steps say "10 of 500"
     began: float | None = None  # seconds since 1970, of the first stamp
     ended: float | None = None  # of the last
+    versions: dict[str, str] = field(default_factory=dict)  # of driver and libraries, as first told
 
     def settled(self, key: str) -> list[float]:
         """A value of the steps behind the warm-up of each start; of all, where too few are."""
@@ -86,6 +88,7 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     readers: list[Reader] = [make() for name, make in FORMATS.items() if format in (None, name)]
     faults, timings, clock, timers = FaultReader(), _StepTimes(), Clock(), RankTimers()
     marks: list[Mark] = []
+    versions: dict[str, str] = {}
     total: int | None = None
     began: float | None = None
     at: float | None = None
@@ -109,6 +112,8 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
             total = total_of(words) or total
         elif (mark := mark_of(words, count)) is not None:
             marks.append(mark)
+        for label, version in versions_in(words):
+            versions.setdefault(label, version)
         faults.read(words, count, progress, at)
     for reader in readers:
         if isinstance(reader, ExpositionReader):
@@ -120,7 +125,7 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
         timings.complete(chosen.found.steps)
         log = _log(chosen.name, count, chosen.found, faults.faults(), timers.rows)
     series = dict(chosen.series) if isinstance(chosen, ExpositionReader) else {}
-    return replace(log, series=series, marks=marks, total_steps=total, began=began, ended=at)
+    return replace(log, series=series, marks=marks, total_steps=total, began=began, ended=at, versions=versions)
 
 
 def total_of(line: str) -> int | None:

@@ -6,8 +6,8 @@ a device is left out, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
 from os.path import normpath
@@ -40,7 +40,7 @@ from chipwise.workload.read import read_workload
 FEWEST_STEPS = 10  # settled steps told, of which the median says what a step takes
 _SICK = frozenset({Condition.HUNG, Condition.SLOWED, Condition.STRAGGLER, Condition.THROTTLED})
 _OF_JOBS = frozenset({FaultClass.OOM, FaultClass.PREEMPTED})  # ends of a run, whose steps were as they should be
-_KEYS = ("log", "workload", "on", "layout", "format", "with")
+_KEYS = ("log", "workload", "on", "layout", "format", "with", "labels")
 
 
 class LeftOut(StrEnum):
@@ -63,6 +63,7 @@ class Source:
     workload: Workload
     accelerators: Accelerators
     layout: str | None  # None: the best one
+    labels: Mapping[str, str] = field(default_factory=dict)  # versions and the like, beside those that the log says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,7 @@ class Candidate:
     run: ObservedRun | None = None
     left_out: LeftOut | None = None
     detail: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def sources_in(path: Path) -> Iterator[Source]:
@@ -98,6 +100,9 @@ def _source(row: Any, where: str, folder: Path) -> Source:
     changes = row.get("with") or {}
     if not isinstance(changes, dict):
         raise InputError(f"{where}.with", str(changes), "flags of the workload, such as {batch: 64}")
+    labels = row.get("labels") or {}
+    if not isinstance(labels, dict) or any(isinstance(value, dict | list) for value in labels.values()):
+        raise InputError(f"{where}.labels", str(labels), "versions and the like by name, such as {driver: 580.95.05}")
     beside = folder / row["workload"]
     flags = {key.replace("-", "_"): str(value) for key, value in changes.items()}
     log = folder / row["log"]
@@ -107,6 +112,7 @@ def _source(row: Any, where: str, folder: Path) -> Source:
         workload=read_workload(str(beside) if beside.is_file() else row["workload"], flags),
         accelerators=parse(row["on"]),
         layout=row.get("layout"),
+        labels={str(key): str(value) for key, value in labels.items()},
     )
 
 
@@ -183,7 +189,7 @@ def candidate(source: Source, calibration: Calibration) -> Candidate:
         observed_seconds=observed,
         predicted_seconds=prediction.step.value,
     )
-    return Candidate(name=name, on=on, run=run)
+    return Candidate(name=name, on=on, run=run, labels={**log.versions, **source.labels})
 
 
 def digest_of(log: Log, on: str) -> str:

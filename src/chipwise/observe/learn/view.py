@@ -16,7 +16,7 @@ from chipwise.present.numbers import plural
 from chipwise.present.result import Result
 from chipwise.units import format_seconds
 
-_REASONS = {
+LEFT_OUT = {
     "sick": "sick", "few_steps": "too few steps", "no_time": "tells no time", "unpredicted": "can't be predicted",
     "outlier": "an outlier", "few_runs": "too few runs",
 }  # fmt: skip
@@ -68,7 +68,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _left_out(r: RunChange) -> str:
-    return "–" if r.candidate.left_out is None else f"{_REASONS[r.candidate.left_out]}: {r.candidate.detail}"
+    return "–" if r.candidate.left_out is None else f"{LEFT_OUT[r.candidate.left_out]}: {r.candidate.detail}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,0 +1,85 @@
+"""chipwise observe rates, drift: what a ledger's jobs teach decisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chipwise.cli.completion import complete_yaml
+from chipwise.cli.declare import argument, option
+from chipwise.cli.options import OutFile, TableJsonCsv
+from chipwise.cli.router import LedgerOpt, PoolsFile, PoolsOpt
+
+RATES_EXAMPLES = """\b
+Examples:
+  chipwise observe rates --pools examples/observe/pools.yaml
+  chipwise observe rates --pools examples/observe/pools.yaml --since 2026-08-01 -o json
+  chipwise observe rates --pools examples/observe/pools.yaml --to rates.yaml
+"""
+DRIFT_EXAMPLES = """\b
+Examples:
+  chipwise observe drift examples/observe/drift.yaml
+  chipwise observe drift --jobs --pools examples/pools/local.yaml -o json
+"""
+SinceOpt = Annotated[str | None, option("--since", "WHEN", "From a day on (2026-08-01), or so long ago (90d).")]
+
+
+def rates(
+    pools: PoolsFile,
+    ledger: LedgerOpt = "",
+    since: SinceOpt = None,
+    to: Annotated[
+        Path | None, option("--to", "FILE", "Write a file of assumptions (YAML): what --assumptions takes.")
+    ] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """What costs assume, as this ledger's jobs met it: failures, spot interruptions, and the share of paid hours used.
+
+    Each with what was met in how much time, and what that makes of the assumption by Bayes' rule: its range is the
+    prior, so that little says little. A slice of TPUs is taken away as one. With --to the figures can be used:
+    `cost`, `report` and `fleet plan` take the file by --assumptions.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+    from chipwise.present.progress import progress
+
+    with progress("reading the ledger"):
+        answer = api.observe_rates(pools, ledger, since=since, to=to)
+    show(answer, output, out)
+
+
+def drift(
+    file: Annotated[
+        Path | None,
+        argument("FILE", "Runs (YAML): logs, with the workload, the chips and the labels of each.", complete_yaml),
+    ] = None,
+    jobs: Annotated[
+        bool, typer.Option("--jobs", help="Of what the jobs of a ledger printed; --pools says of which chips.")
+    ] = False,
+    pools: PoolsOpt = None,
+    ledger: LedgerOpt = "",
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Since when runs take another time than before, and which driver, compiler or library changed then.
+
+    Runs of a FILE, or of a ledger's jobs (--jobs), by chip, stack and kind of program, in the order in which they ran.
+    Versions that logs tell are labels; a FILE may name more. Sick runs are left out.
+    """
+    from chipwise import api
+    from chipwise.errors import Conflict, InputError
+    from chipwise.present.output import show
+    from chipwise.present.progress import progress
+
+    if file is not None and jobs:
+        raise Conflict("--jobs", "FILE")
+    if file is None and not jobs:
+        raise InputError("FILE", "nothing", "runs (YAML), or --jobs with --pools FILE")
+    if jobs and pools is None:
+        raise InputError("--jobs", "given", "--pools FILE beside it: the chips that jobs ran on")
+    with progress("reading runs"):
+        answer = api.observe_drift(file, pools=pools if jobs else None, ledger=ledger)
+    show(answer, output, out)

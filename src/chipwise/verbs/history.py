@@ -1,0 +1,110 @@
+"""Verbs of what the jobs of a ledger teach decisions: rates, drift and demand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chipwise.knowledge import Knowledge
+    from chipwise.observe.drift.view import Drifts
+    from chipwise.observe.rates.view import Rates
+
+
+def observe_rates(
+    pools: str | Path,
+    ledger: str = "",
+    *,
+    since: str | float | None = None,
+    to: str | Path | None = None,
+    knowledge: Knowledge | None = None,
+) -> Rates:
+    """Say what costs assume of failures, spot interruptions and utilization as a ledger's jobs met it.
+
+    `pools` is the pools file of its router: whose chips they are, on which terms. What is assumed is the prior.
+    `since` is a day (``"2026-08-01"``) or how long ago (``"90d"``); `to` a file of assumptions to write, for
+    ``Knowledge.default(assumptions_file=...)``.
+
+    >>> observe_rates("examples/pools/local.yaml", "nowhere.db")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
+    """
+    import time
+    from dataclasses import replace
+
+    from chipwise.errors import Refusal
+    from chipwise.observe.goodput.fleet import attempt_log
+    from chipwise.observe.rates.from_ledger import met_by
+    from chipwise.observe.rates.posterior import rate_of
+    from chipwise.observe.rates.view import Rates
+    from chipwise.route.ledger import open_view
+    from chipwise.route.load.pools import read_pools
+    from chipwise.verbs.arguments import knowledge_of
+
+    known, now = knowledge_of(knowledge), time.time()
+    begin = _since(since, now)
+    by_name = {pool.name: pool for pool in read_pools(pools, known).pools}
+    with open_view(ledger, create=False) as book:
+        met = met_by(book, by_name, begin, now, lambda attempt: attempt_log(ledger, attempt))
+    rates = [rate_of(exposure, known.economics(exposure.figure, exposure.cloud)) for exposure in met.exposures]
+    answer = Rates(met=met, rates=rates, today=known.today)
+    if to is None:
+        return answer
+    if not rates:
+        raise Refusal("no attempt held chips that count", "jobs that ran in pools of the pools file")
+    return replace(answer, file=answer.write(Path(to)))
+
+
+def _since(since: str | float | None, now: float) -> float:
+    """A moment as people name it: a day, or how long ago."""
+    from datetime import UTC, date, datetime
+
+    from chipwise.errors import InputError
+    from chipwise.verbs.arguments import seconds_of
+
+    if since is None:
+        return 0.0
+    if isinstance(since, str):
+        try:
+            day = date.fromisoformat(since)
+        except ValueError:
+            pass
+        else:
+            return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+    try:
+        return now - seconds_of(since, "since")
+    except InputError:
+        raise InputError("since", str(since), "a day such as 2026-08-01, or how long ago: 90d") from None
+
+
+def observe_drift(
+    file: str | Path | None = None,
+    *,
+    pools: str | Path | None = None,
+    ledger: str = "",
+    knowledge: Knowledge | None = None,
+) -> Drifts:
+    """Say since when runs take another time than before, and which driver, compiler or library changed then.
+
+    The `file` names logs with the workload, the chips and the labels that they were of; `pools` is a pools file
+    instead, for the attempts of a `ledger`'s jobs. Versions that logs tell are labels too.
+
+    >>> drifts = observe_drift("examples/observe/runs.yaml")
+    >>> [(group.chip, len(group.runs), group.judged) for group in drifts.groups], len(drifts.left_out)
+    ([('h100', 5, False)], 1)
+    """
+    from chipwise.errors import Conflict, MissingInput
+    from chipwise.observe.drift.groups import groups_of
+    from chipwise.observe.drift.view import Drifts
+    from chipwise.observe.learn.runs import candidate, sources_in, sources_of_jobs
+    from chipwise.verbs.arguments import knowledge_of
+
+    if file is not None and pools is not None:
+        raise Conflict("file", "pools")
+    if file is None and pools is None:
+        raise MissingInput([["file"], ["pools"]])
+    sources = sources_in(Path(file)) if file is not None else sources_of_jobs(ledger, Path(str(pools)))
+    known = knowledge_of(knowledge)
+    candidates = [candidate(source, known.calibration) for source in sources]
+    return Drifts(groups=groups_of(candidates), left_out=[one for one in candidates if one.run is None])
