@@ -153,7 +153,7 @@ def test_without_the_variable_the_catalog_is_the_packages_own():
 def test_a_folder_that_is_no_catalog_is_refused_in_one_line(tmp_path):
     done = chipwise_alone("chips", env=os.environ | {"CHIPWISE_CATALOG": str(tmp_path)})
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert "CHIPWISE_CATALOG" in done.stderr and "figures.csv" in done.stderr
+    assert "CHIPWISE_CATALOG" in done.stderr and "a folder with every file of the catalog" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from chipwise.route.launch import launch_file, write_launch
 from chipwise.route.ledger import open_ledger
 from chipwise.route.option import Option
 from chipwise.route.pool import Pool
-from patience import PATIENCE_S, leave
+from patience import ENDS_S, PATIENCE_S, leave
 
 pytestmark = pytest.mark.service
 
@@ -67,6 +67,11 @@ NODES = {
 }
 
 
+def patient(address):
+    """A link that a busy machine may keep waiting."""
+    return RayLink(address, connect_s=PATIENCE_S, answer_s=ENDS_S)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     found = RayCluster(NODES)
@@ -86,7 +91,7 @@ def pools(cluster):
 
 @pytest.fixture(scope="module")
 def backend(pools):
-    found = RayBackend(list(pools.values()), UID)
+    found = RayBackend(list(pools.values()), UID, patient)
     yield found
     found.close()
 
@@ -195,7 +200,7 @@ class Attempts:
         self.others = []
 
     def another(self):
-        self.others.append(RayBackend(list(self.pools.values()), UID))
+        self.others.append(RayBackend(list(self.pools.values()), UID, patient))
         return self.others[-1]
 
     def launch(self, script):
@@ -220,7 +225,7 @@ def test_attempts_of_another_ledger_are_not_listed(backend, launch, pools):
     one = launch("pass")
     backend.submit(one)
     until(backend, one, ENDED)
-    another = RayBackend(list(pools.values()), "u8")
+    another = RayBackend(list(pools.values()), "u8", patient)
     assert another.list() == []
     another.close()
 
@@ -241,12 +246,12 @@ def test_chips_are_free_again_when_the_program_has_ended_and_not_before(backend,
 
 def test_the_router_may_die_while_the_program_runs(launch, pools):
     one = launch("import time, pathlib\nwhile not pathlib.Path('go').exists(): time.sleep(.1)")
-    first = RayBackend(list(pools.values()), UID)
+    first = RayBackend(list(pools.values()), UID, patient)
     first.submit(one)
     driver = next(iter(first._links.values())).driver
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    second = RayBackend(list(pools.values()), UID)
+    second = RayBackend(list(pools.values()), UID, patient)
     try:
         until(second, one, RUNNING)
         (one.folder / "go").touch()
@@ -259,7 +264,7 @@ def test_the_router_may_die_while_the_program_runs(launch, pools):
 @pytest.mark.slow
 def test_drivers_killed_at_any_moment_of_a_submission_leave_one_run_of_each_attempt(launch, pools):
     chance = random.Random(7)
-    backend = RayBackend(list(pools.values()), UID)
+    backend = RayBackend(list(pools.values()), UID, patient)
     every, lost_answers = [], 0
     try:
         backend.list()

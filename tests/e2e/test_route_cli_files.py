@@ -48,7 +48,7 @@ def test_the_schemas_are_printed_as_they_are_committed(file):
 
 def test_an_unknown_schema_is_refused():
     done = chipwise("schema", "jobs")
-    assert done.returncode == 2 and "one of workload, bench, demand, job, pools" in done.stderr
+    assert done.returncode == 2 and "one of workload, chip, bench, demand, job, pools" in done.stderr
 
 
 @pytest.mark.parametrize(

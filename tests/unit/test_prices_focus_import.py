@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.catalog.currencies import currencies
 from chipwise.errors import InputError
 from chipwise.prices.custom_prices import PRICES
 from chipwise.prices.focus_import import read_focus
@@ -223,10 +224,16 @@ def test_old_tpus_that_are_billed_by_the_board_are_not_guessed_at(tmp_path):
 
 
 def test_other_currencies_need_a_rate(tmp_path):
-    path = bill(tmp_path, row(100, 2, BillingCurrency="EUR"))
-    assert prices(read_focus([path], {"EUR": 1.1})) == {"ondemand_usd_h": pytest.approx(55.0)}
-    with pytest.raises(InputError, match=r"bill.csv line 2 BillingCurrency: 'EUR'"):
+    path = bill(tmp_path, row(100, 2, BillingCurrency="XAF"))
+    assert prices(read_focus([path], {"XAF": 0.5})) == {"ondemand_usd_h": pytest.approx(25.0)}
+    with pytest.raises(InputError, match=r"bill.csv line 2 BillingCurrency: 'XAF'"):
         read_focus([path])
+
+
+def test_a_bill_in_a_listed_currency_is_read_at_the_dated_rate(tmp_path):
+    path = bill(tmp_path, row(100, 2, BillingCurrency="EUR"))
+    assert prices(read_focus([path])) == {"ondemand_usd_h": pytest.approx(50.0 * currencies()["EUR"].usd)}
+    assert prices(read_focus([path], {"EUR": 1.1})) == {"ondemand_usd_h": pytest.approx(55.0)}
 
 
 def test_a_bill_may_be_packed_and_come_in_several_files(tmp_path):
