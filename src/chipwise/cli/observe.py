@@ -71,8 +71,8 @@ Examples:
 ALL = "all"
 BY = ("job", "pool", "team", "owner", "month")
 FORMATS = (
-    "maxtext", "torchtitan", "megatron", "nemo", "deepspeed", "hf-trainer", "lightning", "levanter", "mlperf", "steps",
-    "vllm", "sglang", "tensorrt-llm", "prometheus", "kernel", "vllm-bench", "llm-d", "json",
+    "maxtext", "torchtitan", "megatron", "nemo", "deepspeed", "hf-trainer", "lightning", "levanter", "mlperf",
+    "chipwise", "steps", "vllm", "sglang", "tensorrt-llm", "prometheus", "kernel", "vllm-bench", "llm-d", "json",
 )  # fmt: skip
 FormatOpt = Annotated[
     str | None,

@@ -97,6 +97,21 @@ DEEPSPEED = LineFormat(
     needs=(("step",),),
 )
 
+OWN_LOOP = LineFormat(  # of `chipwise.observe.step`
+    name="chipwise",
+    marks=("chipwise step=",),
+    start=re.compile(r"\bchipwise step=\d"),
+    fields=fields(
+        ("step", value(r"\bstep")),
+        ("step_seconds", value(r"\bstep_seconds")),
+        ("tokens_per_s", value(r"\btokens_per_s")),
+        ("tflops_per_device", value(r"\btflops_per_device")),
+        ("mfu", value(r"\bmfu")),
+        ("loss", value(r"\bloss")),
+    ),
+    needs=(("step",),),
+)
+
 _STEP = r"(?<![\w./-])(?:global[ _]?step|num_updates|train[ _]step|steps?|iter(?:ation)?)"
 _DEVICE = r"(?:gpu|device|chip)"
 _PER_S = r"(?:/s(?:ec(?:ond)?)?|[_ ]per[_ ]sec(?:ond)?)"
@@ -131,4 +146,4 @@ GENERAL = LineFormat(
     needs=(("step",), ("loss", "step_seconds", "tokens_per_s", "tokens_per_s_per_device", "mfu")),
 )
 
-FORMATS = (MAXTEXT, TORCHTITAN, MEGATRON, NEMO, DEEPSPEED, GENERAL)
+FORMATS = (MAXTEXT, TORCHTITAN, MEGATRON, NEMO, DEEPSPEED, OWN_LOOP, GENERAL)
