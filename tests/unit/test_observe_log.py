@@ -97,6 +97,11 @@ STEPS = [
         {"step": 4, "step_seconds": 4.47, "loss": 10.072},
     ),
     (
+        "chipwise",
+        "2026-11-19T17:51:46.574Z [rank0]: chipwise step=9 step_seconds=0.250799 tokens_per_s=130654 loss=6.63172 mfu=0.41",
+        {"step": 9, "step_seconds": 0.250799, "tokens_per_s": 130654, "loss": 6.63172, "mfu": 0.41},
+    ),
+    (
         "levanter",
         "2026-03-01T10:00:00 INFO Progress on:train 1.20kit/10.0kit rate:2.0it/s remaining:1:13:20 elapsed:08:11 postfix:loss=3.21",
         {"step": 1200, "step_seconds": 0.5, "loss": 3.21},
