@@ -82,13 +82,11 @@ def main() -> None:
     parser.add_argument("--histories", type=int, default=1000)
     parser.add_argument("--noise", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    alarms = false_alarms(given.histories, given.seed, given.noise)
-    print(
-        f"no change: told in {alarms} of {given.histories:,} histories of {RUNS} runs ({alarms / given.histories:.1%})"
-    )
+    args = parser.parse_args()
+    alarms = false_alarms(args.histories, args.seed, args.noise)
+    print(f"no change: told in {alarms} of {args.histories:,} histories of {RUNS} runs ({alarms / args.histories:.1%})")
     for by in (1.05, 1.10, 1.20):
-        answer = told(given.histories, by, given.seed, given.noise)
+        answer = told(args.histories, by, args.seed, args.noise)
         share, after = answer.in_time / answer.histories, np.median(answer.runs)
         print(
             f"{by - 1:.0%} longer: told in {answer.in_time:,} of {answer.histories:,} ({share:.1%}), "

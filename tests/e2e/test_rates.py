@@ -1,6 +1,7 @@
 """Rates of a real ledger's jobs beside what is assumed, and the file by which they replace it."""
 
 import json
+import re
 import time
 
 import pytest
@@ -102,6 +103,8 @@ def test_the_file_replaces_what_costs_assume(book):
         assert used[name]["value"] == pytest.approx(measured[name]["value"], rel=1e-3)
         assert used[name]["evidence"] == "measured" and used[name]["date"] == "2026-11-18"
         assert "ledger.db" in used[name]["source"]
+    brief = chipwise_here(*costs[:6], *costs[8:], env=env).stdout
+    assert re.search(r"In place of assumptions: .*utilization [\d.]+ \(measured: jobs of ledger ledger.db, ", brief)
     given = chipwise_here(*costs, "--set", "utilization=0.5", env=env).stdout
     assert f"50% are used (given, in place of {measured['utilization']['value']:.2g}" in given
 

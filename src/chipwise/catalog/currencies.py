@@ -112,6 +112,6 @@ def rate_note(code: str, rates: Rates) -> str:
     code = code.upper()
     if code in ("", USD):
         return ""
-    known = currencies().get(code)
-    whose = f"of {known.date}" if known is not None and rates[code] == known.usd else "as given"
+    listed = currencies().get(code)
+    whose = f"of {listed.date}" if listed is not None and rates[code] == listed.usd else "as given"
     return f"{code} at {rates[code]:g} USD {whose}"

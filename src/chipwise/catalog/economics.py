@@ -175,10 +175,10 @@ class Economics:
     def rates(self) -> dict[str, float]:
         """US dollars for one unit of every currency, by its code."""
         prefix = rate_name("")
-        known = {
+        by_code = {
             name.removeprefix(prefix).upper(): a.value for name, a in self.table.items() if name.startswith(prefix)
         }
-        return {USD: 1.0, **known}
+        return {USD: 1.0, **by_code}
 
     def overlaid(self, figures: Iterable[Assumption]) -> Economics:
         """With figures of a file in place of those of the same names, and before them where they are of one cloud.

@@ -133,8 +133,8 @@ def _of(number: float, meaning: tuple[str, float], factor: float) -> Amount:
 
 def _without_unit(text: str, per: Mapping[str, float]) -> tuple[str, float]:
     for sign in ("/", " per "):
-        head, found, unit = text.rpartition(sign)
-        if found and unit.strip().lower() in per:
+        head, mark, unit = text.rpartition(sign)
+        if mark and unit.strip().lower() in per:
             return head.strip(), per[unit.strip().lower()]
     return text, 1.0
 

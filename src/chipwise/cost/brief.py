@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chipwise.cost.case import TOKENS_OUT, TOKENS_PROCESSED
-from chipwise.cost.columns import BILL, EVIDENCE, INPUTS, OPTION, STATEMENT, CostRow, of_bill
+from chipwise.cost.columns import BILL, EVIDENCE, INPUTS, OPTION, STATEMENT, CostRow, of_bill, short
 from chipwise.cost.statement import PARTS, PRICING_MODELS, CostOption, Statement
 from chipwise.cost.view import cheapest, head, rows, stale
 from chipwise.present.blocks import Block, Table, Text
 from chipwise.present.columns import Column, chosen, table
+from chipwise.present.safe import safe
 from chipwise.units import format_money
 
 if TYPE_CHECKING:
@@ -28,9 +29,22 @@ def blocks(c: Costs) -> list[Block]:
     if left:
         out.append(Text(f"{left} more expensive ones: --full"))
     out += [Text(cheapest(c)), *map(Text, _cheapest_details(c)), *map(Text, stale(c))]
+    out += map(Text, _of_files(c))
     if c.refused:
         out.append(Text(f"Refused: {', '.join(r.name for r in c.refused)}."))
     return [*out, Text("Per unit of work, checkpoints, break-even, migration and every assumption: --full")]
+
+
+def _of_files(c: Costs) -> list[str]:
+    """The figures of a file of one's own that stand in place of assumptions, with where they are from."""
+    figures = {a.name: a for s in c.statements for a in s.used if a.of_file}
+    by_source: dict[tuple[str, str], list[str]] = {}
+    for name, a in sorted(figures.items()):
+        by_source.setdefault((a.source, a.date), []).append(f"{name} {short(a.value)}")
+    return [
+        f"In place of assumptions: {', '.join(names)} ({safe(source)}; of {day})."
+        for (source, day), names in by_source.items()
+    ]
 
 
 def _one(s: Statement) -> Table:

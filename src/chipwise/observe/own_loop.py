@@ -27,8 +27,8 @@ class _Loop:
     """What has been counted since a line was last printed."""
 
     steps: int = 0  # of the whole run
-    told: float = 0.0  # when the last line was printed
-    untold: int = 0
+    last_line: float = 0.0  # when it was printed
+    since: int = 0  # steps after it
     tokens: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -69,19 +69,19 @@ def step(
     with loop.lock:
         began = loop.steps == 0
         loop.steps = loop.steps + 1
-        loop.untold, loop.tokens = loop.untold + 1, loop.tokens + (tokens or 0.0)
-        if not began and now - loop.told < every:
+        loop.since, loop.tokens = loop.since + 1, loop.tokens + (tokens or 0.0)
+        if not began and now - loop.last_line < every:
             return
         words = [f"step={loop.steps if place is None else place}"]
-        seconds = now - loop.told
+        seconds = now - loop.last_line
         if not began and seconds > 0:  # what came before the first step is no step's time
-            words.append(f"step_seconds={seconds / loop.untold:.6g}")
+            words.append(f"step_seconds={seconds / loop.since:.6g}")
             if loop.tokens:
                 words.append(f"tokens_per_s={loop.tokens / seconds:.6g}")
         for name, amount in (("loss", loss), ("tflops_per_device", tflops_per_device), ("mfu", mfu)):
             if amount is not None:
                 words.append(f"{name}={_amount(amount):.6g}")
-        loop.told, loop.untold, loop.tokens = now, 0, 0.0
+        loop.last_line, loop.since, loop.tokens = now, 0, 0.0
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     whose = f" [rank{rank}]:" if rank else ""
     print(f"{stamp}{whose} {WORD} {' '.join(words)}", file=to or sys.stdout, flush=True)

@@ -166,14 +166,28 @@ def resume_pool(pools: Pools, name: str, ledger: str = "", nodes: Sequence[str] 
 
 def _change(pools: Pools, name: str, drained: bool, reason: str, ledger: str, nodes: Sequence[str]) -> PoolList:
     pool, names = pools.pool(name), check_names(list(nodes)) if nodes else []
+    if names and drained:
+        _check_there(pools, pool, names, ledger)
     with open_view(ledger) as book:
-        if names and drained and not isinstance(book, RemoteLedger):  # which asks where its backends are
-            check_nodes(pools, pool, names, book.uid)
         if names:
             book.drain_nodes(name, names, drained, reason, time.time())
         else:
             book.drain(name, drained, reason, time.time())
     return list_pools(pools, ledger, ask=False)
+
+
+def _check_there(pools: Pools, pool: Pool, names: Sequence[str], ledger: str) -> None:
+    """See that the nodes are there, before a ledger is made to keep them in."""
+    try:
+        with open_view(ledger, create=False) as book:
+            if isinstance(book, RemoteLedger):
+                return  # it asks where its backends are
+            uid = book.uid
+    except LedgerError as error:
+        if not error.missing:
+            raise
+        uid = ""
+    check_nodes(pools, pool, names, uid)
 
 
 def _statuses(pools: Pools, book: LedgerView | None, ask: bool) -> tuple[PoolStatus, ...]:

@@ -1,4 +1,4 @@
-"""Verbs of what the jobs of a ledger teach decisions: rates, drift and demand."""
+"""Verbs of what the jobs of a ledger teach decisions: rates and drift."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def observe_rates(
     from chipwise.route.load.pools import read_pools
     from chipwise.verbs.arguments import knowledge_of
 
-    known, now = knowledge_of(knowledge), time.time()
+    know, now = knowledge_of(knowledge), time.time()
     begin = _since(since, now)
-    by_name = {pool.name: pool for pool in read_pools(pools, known).pools}
+    by_name = {pool.name: pool for pool in read_pools(pools, know).pools}
     with open_view(ledger, create=False) as book:
         met = met_by(book, by_name, begin, now, lambda attempt: attempt_log(ledger, attempt))
-    rates = [rate_of(exposure, known.economics(exposure.figure, exposure.cloud)) for exposure in met.exposures]
-    answer = Rates(met=met, rates=rates, today=known.today)
+    rates = [rate_of(exposure, know.economics(exposure.figure, exposure.cloud)) for exposure in met.exposures]
+    answer = Rates(met=met, rates=rates, today=know.today)
     if to is None:
         return answer
     if not rates:
@@ -105,6 +105,6 @@ def observe_drift(
     if file is None and pools is None:
         raise MissingInput([["file"], ["pools"]])
     sources = sources_in(Path(file)) if file is not None else sources_of_jobs(ledger, Path(str(pools)))
-    known = knowledge_of(knowledge)
-    candidates = [candidate(source, known.calibration) for source in sources]
+    know = knowledge_of(knowledge)
+    candidates = [candidate(source, know.calibration) for source in sources]
     return Drifts(groups=groups_of(candidates), left_out=[one for one in candidates if one.run is None])

@@ -1,0 +1,1 @@
+"""Since when runs take another time than before, and what changed then."""

@@ -91,9 +91,9 @@ def _group(members: list[Candidate]) -> Group:
         pairs.sort(key=lambda pair: pair[0].at)
     runs, labels = [run for run, _ in pairs], [labels for _, labels in pairs]
     drifts = []
-    found = changes(np.asarray([run.log_ratio for run in runs]))
-    bounds = [0, *(change.place for change in found), len(runs)]
-    for change, start, end in zip(found, bounds, bounds[2:], strict=False):
+    shifts = changes(np.asarray([run.log_ratio for run in runs]))
+    bounds = [0, *(change.place for change in shifts), len(runs)]
+    for change, start, end in zip(shifts, bounds, bounds[2:], strict=False):
         named = label_changes([dict(one) for one in labels[start:end]], change, start)
         drifts.append(Drift(change=change, run=runs[change.place], called=runs[change.called - 1], labels=named))
     first = runs[0]
@@ -116,13 +116,13 @@ def label_changes(labels: Sequence[dict[str, str]], change: Change, start: int =
     near = sorted(change.places)
     out = []
     for label in sorted({label for one in labels for label in one}):
-        told = [(start + place, one[label]) for place, one in enumerate(labels) if label in one]
-        for (previous, old), (place, new) in pairwise(told):
+        values = [(start + place, one[label]) for place, one in enumerate(labels) if label in one]
+        for (previous, old), (place, new) in pairwise(values):
             between = any(previous < at <= place for at in near)
             if old == new or not between:
                 continue
-            earlier = [value == old for at, value in told if at < place]
-            later = [value == new for at, value in told if at >= place]
+            earlier = [value == old for at, value in values if at < place]
+            later = [value == new for at, value in values if at >= place]
             if np.mean(earlier) >= MOSTLY and np.mean(later) >= MOSTLY:
                 out.append(LabelChange(label=label, before=old, after=new, place=place))
     return tuple(sorted(out, key=lambda one: (abs(one.place - change.place), one.label)))
