@@ -22,10 +22,11 @@ class ServingDefaults:
     share_of_free: bool = False  # the share is of what weights and activations leave, not of the whole chip
     fixed_slots: bool = False  # programs of one shape: attention runs over a slot's whole cache
     graph_tokens: float = 512.0  # up to which an iteration replays a captured graph
+    drafts: tuple[str, ...] = ()  # what it speculates with, on GPUs: "ngram", "mtp", "model"
     grouped_since: float = 0.0  # the release from which decoding reads keys once for all heads that share them
     grouped_of_8_since: float = 0.0  # the same where eight heads share them
 
 
 def serving_defaults(table: Mapping[str, Any]) -> ServingDefaults:
     """`ServingDefaults` from the ``serving`` table of a stack."""
-    return ServingDefaults(**table)
+    return ServingDefaults(**{**table, "drafts": tuple(table.get("drafts", ()))})

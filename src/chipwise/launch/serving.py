@@ -28,6 +28,8 @@ def fields(run: Replicas, tool: Tool) -> Fields:
         "kv_precision": serve.kv_precision,
         "replica_nodes": run.hosts.count,
         "port": PORT,
+        "drafts": serve.speculation.tokens if serve.speculation else 0,
+        "drafted_by": serve.speculation.draft if serve.speculation else "",
         "tool_model": tool.models.get(run.workload.model.name, ""),
     }
 
@@ -71,6 +73,10 @@ def conditions(run: Replicas, tool: Tool) -> Conditions:
         "kv_int8": writes and serve.kv_precision == "int8",
         "kv_other": writes and serve.kv_precision not in ("bf16", "fp16", "fp8"),
         "mixed": run.mixed,
+        "speculates": serve.speculation is not None,
+        "drafts_ngram": serve.speculation is not None and serve.speculation.draft == "ngram",
+        "drafts_layer": serve.speculation is not None and serve.speculation.draft == "mtp",
+        "drafts_model": serve.speculation is not None and serve.speculation.model is not None,
         "writes": writes,
         "longest": serve.input.most + serve.output.most > 0,
         "share_of_chip": own is not None and not own.share_of_free,

@@ -106,6 +106,15 @@ def deadline_of(served: Served) -> str:
     return f"; deadline {format_seconds(limit)}: met" + ("" if duration.high <= limit else ", but not by its high end")
 
 
+def speculation_in_words(workload: ServingWorkload) -> list[str]:
+    """What is taken for granted of speculative decoding; nothing without it."""
+    speculation = workload.serve.speculation
+    if speculation is None:
+        return []
+    given = f"{speculation}: {speculation.tokens_per_pass:.3g} tokens a pass, as you say"
+    return [f"speculative decoding: {given}; no published figure with it was learned from"]
+
+
 def target_assumptions(target: ServingTarget) -> list[str]:
     """What is taken for granted wherever a workload is served on a chip."""
     serve = target.workload.serve
@@ -114,6 +123,7 @@ def target_assumptions(target: ServingTarget) -> list[str]:
     out = [f"software: {target.stack.name} ({software})", f"precision: {serve.precision} weights{cache}"]
     if note := in_words(target.chip, target.workload.model, serve.precision):
         out.append(note)
+    out += speculation_in_words(target.workload)
     if serve.slo:
         out.append("an SLO without a percentile is one for p99")
     serving, training = target.calibration.serving, target.calibration.training

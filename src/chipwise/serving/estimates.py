@@ -97,6 +97,13 @@ def correction(
     return Correction(size, low, high, evidence, why, distance)
 
 
+def unlearned(calibration: ServingCalibration, metric: str, near: Correction, why: str) -> Correction:
+    """A correction for what no published figure is like: its interval is as wide as the farthest."""
+    low, high = widths_of(calibration).bounds(metric, Distance.NOBODY)
+    ends = min(low, near.low), max(high, near.high)
+    return Correction(near.factor, *ends, "bounded", f"{near.because}; {why}", Distance.NOBODY)
+
+
 def _design_known(residuals: Residuals | None, place: str) -> bool:
     """Whether the calibration was fitted to figures of chips of this design under this kind of load."""
     if residuals is None:

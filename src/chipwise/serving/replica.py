@@ -39,6 +39,26 @@ def batch_s(s: State, pool: int, tokens: int, column: int = 0) -> float:
 
 
 @jit_helper
+def gained(w: Record, pool: Record) -> int:
+    """Tokens that the next iteration gives every decoding sequence: whole numbers that are their mean over time."""
+    if pool.scored == 1:
+        return 1
+    w.credit += pool.per_pass
+    tokens = int(w.credit + 1e-9)
+    w.credit -= tokens
+    return tokens
+
+
+@jit_helper
+def grown(s: State, w: Record, steps: int, tokens: int) -> int:
+    """Blocks that decoding requests need for so many more tokens, after so many steps."""
+    block, blocks = s.pools[w.pool].block, 0
+    for j in range(tokens):
+        blocks += s.growing[w.number, (steps + j) % block]
+    return blocks
+
+
+@jit_helper
 def bin_of(gap: float) -> int:
     """The bin of a gap between tokens."""
     return min(int(np.log(gap / SHORTEST) * PER_LOG), BINS - 1) if gap > SHORTEST else 0
@@ -94,8 +114,8 @@ def take_ready(s: State, w: Record) -> None:
         if not q.ready or w.running + (w.partial >= 0) >= pool.sequences:
             return
         # with room for the step that follows, or it would be thrown out at once and its cache be lost
-        grown = s.growing[w.number, w.steps % pool.block] + held(q, pool, q.input + 1)
-        if w.used + grown > pool.blocks:
+        more = grown(s, w, w.steps, pool.scored) + held(q, pool, q.input + pool.scored)
+        if w.used + more > pool.blocks:
             return
         w.head = q.after
         w.waiting -= 1
@@ -106,14 +126,14 @@ def take_ready(s: State, w: Record) -> None:
 
 
 @jit_helper
-def preempt(s: State, w: Record) -> int:
-    """Throw out the newest until every decoding sequence can store a token; they wait in front. How many went.
+def preempt(s: State, w: Record, new: int) -> int:
+    """Throw out the newest until every decoding sequence can store its new tokens; they wait in front. How many went.
 
     A prompt that was cut goes first, then whoever began to decode last.
     """
     pool = s.pools[w.pool]
     gone = 0
-    while w.used + s.growing[w.number, w.steps % pool.block] > pool.blocks:
+    while w.used + grown(s, w, w.steps, new) > pool.blocks:
         i = w.partial
         if i >= 0:
             q = s.requests[i]
@@ -157,7 +177,7 @@ def admissible(s: State, w: Record, more: int) -> bool:
 def take_prompts(s: State, w: Record, decoding: int, admits: bool) -> tuple[int, float, int]:
     """Fill an iteration with prompts, first come first served: new tokens, their pairs, prompts that end in it."""
     pool = s.pools[w.pool]
-    budget = pool.tokens - decoding
+    budget = pool.tokens - decoding * pool.scored
     tokens, pairs, ended = 0, 0.0, 0
     while True:
         i = w.partial
@@ -192,35 +212,43 @@ def take_prompts(s: State, w: Record, decoding: int, admits: bool) -> tuple[int,
 
 
 @jit_helper
-def decode_on(s: State, w: Record, first_s: float, until: float, once: bool) -> tuple[int, float, float, float]:
-    """Iterations that only decode, till a request ends, a block is missing or `until`.
+def decode_on(
+    s: State, w: Record, first_s: float, until: float, once: bool, new: int
+) -> tuple[int, int, float, float, float]:
+    """Iterations that only decode, till a request ends, a block is missing or `until`; the first gives `new` tokens.
 
-    Gives their number, seconds and block-seconds, and the seconds of the last one.
+    Gives their number, the tokens of each sequence, seconds and block-seconds, and the seconds of the last one.
     """
     pool = s.pools[w.pool]
-    longer = pool.context_s * w.running
+    longer = (pool.context_s + pool.draft_context_s) * w.running
     last = 1 if once else w.ending - w.steps
-    k, seconds, block_s, each = 0, 0.0, 0.0, first_s
-    used, slot = w.used, w.steps % pool.block
+    k, tokens, seconds, block_s, each = 0, 0, 0.0, 0.0, first_s
+    used = w.used
     while True:
         k += 1
+        tokens += new
         seconds += each
         block_s += used * each
-        if k >= last or w.clock + seconds >= until:
+        if once or tokens >= last or w.clock + seconds >= until:
             break
-        slot = slot + 1 if slot + 1 < pool.block else 0
-        grown = used + s.growing[w.number, slot]
-        if grown > pool.blocks:
+        credit = w.credit
+        more = gained(w, pool)
+        needed = used + grown(s, w, w.steps + tokens, more)
+        if needed > pool.blocks:
+            w.credit = credit
             break
-        used = grown
-        each += longer
+        used = needed
+        each += longer * new
+        new = more
     w.used = used
-    return k, seconds, block_s, each
+    return k, tokens, seconds, block_s, each
 
 
 @jit_helper
-def note_decoding(s: State, w: Record, decoding: int, steps: int, first_s: float, last_s: float) -> None:
-    """The gaps that some steps from now on end."""
+def note_decoding(s: State, w: Record, decoding: int, steps: int, tokens: int, first_s: float, last_s: float) -> None:
+    """The gaps that some steps from now on end; what one step gives a sequence beyond a token comes with it."""
+    if tokens > steps:
+        note_gap(s, 0.0, decoding * (tokens - steps))
     now = w.clock + first_s
     old = decoding - w.fresh
     if old > 0:
@@ -252,11 +280,12 @@ def end_answers(s: State, w: Record) -> None:
             soonest = min(soonest, q.ends)
             continue
         q.made = q.output
-        stored = q.input + q.made - 1
-        w.context -= stored
-        w.used -= held(q, pool, stored)
+        stored, beyond = q.input + q.made - 1, w.steps - q.ends  # tokens that its last iteration gave it in vain
+        w.context -= stored + beyond
+        w.used -= held(q, pool, stored + beyond)
+        s.totals[s.counts[0].section, w.number].decode_tokens -= beyond
         if not pool.reserve:
-            s.growing[w.number, (w.steps - stored) % pool.block] -= 1
+            s.growing[w.number, (q.ends - stored) % pool.block] -= 1
         leave(s, w, i)
     w.running, w.ending = kept, soonest
 
@@ -293,28 +322,33 @@ def iterate(s: State, w: Record, until: float) -> None:
     decoding, gone, tokens, pairs, ended = w.running, 0, 0, 0.0, 0
     if decoding > 0 and not pool.mixed and (w.partial >= 0 or admissible(s, w, 0)):
         decoding = 0
+    new = gained(w, pool) if decoding > 0 else 0
     if decoding > 0:
-        slot = w.steps % pool.block
-        if w.used + s.growing[w.number, slot] > pool.blocks:
-            gone = preempt(s, w)
+        if w.used + grown(s, w, w.steps, new) > pool.blocks:
+            gone = preempt(s, w, new)
             decoding = w.running
-        w.used += s.growing[w.number, slot]
+        w.used += grown(s, w, w.steps, new)
     if w.partial >= 0 or w.head >= 0:
         tokens, pairs, ended = take_prompts(s, w, decoding, gone == 0)
+    scored = decoding * pool.scored
     if pool.apart and tokens > 0:  # whole prompts pass the encoder, then the decoder writes their first tokens as well
         first_s = batch_s(s, w.pool, tokens, 2) + batch_s(s, w.pool, decoding + ended)
     else:
-        first_s = batch_s(s, w.pool, decoding + tokens)
+        first_s = batch_s(s, w.pool, scored + tokens)
     first_s = first_s + pool.sequence_s * (decoding + ended) + pool.pair_s * pairs
     if decoding > 0:
         first_s += pool.context_s * w.context
-    k, seconds, block_s, last_s = 1, first_s, w.used * first_s, first_s
+    if pool.scored > 1:
+        first_s += pool.draft_prompt_s * tokens
+        if decoding > 0:
+            first_s += batch_s(s, w.pool, decoding, 3) + pool.draft_context_s * w.context
+    k, seconds, block_s, last_s, each = 1, first_s, w.used * first_s, first_s, new
     if tokens == 0:
-        k, seconds, block_s, last_s = decode_on(s, w, first_s, until, gone > 0)
+        k, each, seconds, block_s, last_s = decode_on(s, w, first_s, until, gone > 0, new)
     if decoding > 0:
-        note_decoding(s, w, decoding, k, first_s, last_s)
-        w.steps += k
-        w.context += k * decoding
+        note_decoding(s, w, decoding, k, each, first_s, last_s)
+        w.steps += each
+        w.context += each * decoding
         w.decoded = w.clock + seconds
     w.clock += seconds
     w.peak = max(w.peak, w.used)
@@ -323,9 +357,9 @@ def iterate(s: State, w: Record, until: float) -> None:
     total.iterations += k
     total.kv_block_s += block_s
     total.prompt_tokens += tokens
-    total.decode_tokens += k * decoding
+    total.decode_tokens += each * decoding
     total.preemptions += gone
-    total.use_s += seconds * s.step_times[w.pool, min(decoding + tokens, s.step_times.shape[1] - 1), 1]
+    total.use_s += seconds * s.step_times[w.pool, min(scored + tokens, s.step_times.shape[1] - 1), 1]
     total.stay_s += seconds * w.outstanding
     total.wait_s += seconds * w.waiting
     total.sequence_s += seconds * (decoding + ended)

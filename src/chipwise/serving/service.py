@@ -19,7 +19,7 @@ from chipwise.predict.site import slice_for, wires
 from chipwise.present.numbers import plural
 from chipwise.serving.coefficients import OPEN_LOAD
 from chipwise.serving.distance import place_of
-from chipwise.serving.estimates import Correction, correction
+from chipwise.serving.estimates import Correction, correction, unlearned
 from chipwise.serving.first_tokens import open_correction
 from chipwise.serving.formats import formats
 from chipwise.serving.limits import DEFAULT_ROUTER
@@ -31,12 +31,14 @@ from chipwise.serving.residuals import point
 from chipwise.serving.setup import Replica, set_up
 from chipwise.serving.simulate import Fleet, Prefill, Simulation, simulate
 from chipwise.serving.spec import ReplicaSpec
+from chipwise.serving.speculation import check_speculation
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import EngineConfig
 from chipwise.workload.model import Model
 from chipwise.workload.serve import Bound, ServingWorkload
 
 PASS_S = 1e-3  # on the way to a server that answers in one pass, and back: no tokeniser, no stream. Assumed.
+UNSPECULATIVE = "no published figure with speculative decoding was learned from"
 USUAL = 32.0  # sequences at once at which published rows near a service are looked up, before a run tells how many
 OFFLINE = 3_000.0  # requests of an offline job at which they are (most published ones have so many)
 
@@ -163,8 +165,10 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
 
 
 def serving_target(workload: ServingWorkload, chip: Chip, calibration: Calibration, stack: str = "") -> ServingTarget:
-    """Where a workload is served, before it is split."""
-    return ServingTarget(workload, chip, stack_of(workload, chip, stack), calibration)
+    """Where a workload is served, before it is split; refused where its stack can't draft as it asks."""
+    software = stack_of(workload, chip, stack)
+    check_speculation(workload.serve.speculation, software, chip)
+    return ServingTarget(workload, chip, software, calibration)
 
 
 def replica_with_corrections(
@@ -185,6 +189,7 @@ def replica_with_corrections(
         load="offline" if offline else OPEN_LOAD if kind in OPEN else "online",
         longest=longest,
         typical=serve.input.mean + serve.output.mean / 2,
+        speculation=serve.speculation,
     )
     replica = set_up(spec, target.calibration, config)
     if replica.kv_cache.sequences(longest) < 1:
@@ -227,6 +232,8 @@ def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, 
     }
     if language and serve.arrival.kind in OPEN:
         out["ttft"] = open_correction(learned, place, out["tpot"], out["ttft"])
+    if serve.speculation is not None:
+        return {name: unlearned(learned, metrics[name], c, UNSPECULATIVE) for name, c in out.items()}
     return out
 
 

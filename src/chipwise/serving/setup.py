@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from chipwise.catalog import Chip, Stack
 from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.catalog.serving_defaults import ServingDefaults
-from chipwise.errors import NoLayout, Refusal
+from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.io.brief import brief
 from chipwise.predict.model.energy import watts
 from chipwise.serving.bounds import StepBound, step_bound
@@ -18,6 +18,18 @@ from chipwise.serving.coefficients import OPEN_LOAD, Coefficients, coefficients,
 from chipwise.serving.limits import LARGEST
 from chipwise.serving.memory import KvCacheBudget, MemoryShare, kv_cache_budget
 from chipwise.serving.spec import ReplicaSpec
+from chipwise.serving.speculation import (
+    Draft,
+    DraftKind,
+    beside,
+    by_pass,
+    check_stages,
+    draft_split,
+    free_draft,
+    kind_of,
+    model_draft,
+    one_layer,
+)
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import EngineConfig, StepTimeTable
 from chipwise.serving.steps import Parts, parts
@@ -46,6 +58,7 @@ class Replica:
     slot: float = 0.0  # tokens of cache that a decoding sequence reads, filled or not; 0: as many as it has
     prompt_parts: Parts | None = None  # of prompts that pass an encoder of their own; None: those of all tokens
     prompt_bound: StepBound | None = None
+    draft: Draft | None = None
 
     @property
     def model(self) -> Model:
@@ -89,14 +102,25 @@ class Replica:
         pair = (
             c.prompt * prompts.pair_s * (1.0 if self.model.causal_prompt else 2.0)
         )  # the schedule counts masked pairs
-        return StepTimeTable(
+        table = StepTimeTable(
             whole,
             0.0 if self.slot else max(read * self.factor, least.context_s),
             max(pair * self.factor, least_prompt.pair_s),
             max(sequence * self.factor, self.slot * least.context_s),
             self.chip.idle_w * each,
             watts(self.chip, 1.0) * each,
-            encoder,
+            prompt_s=encoder,
+        )
+        d = self.draft
+        if d is None:
+            return table
+        return replace(
+            table,
+            drafted=d.tokens,
+            per_pass=d.per_pass,
+            draft_s=d.seconds * self.factor,
+            draft_context_s=d.context_s * self.factor,
+            draft_prompt_s=d.prompt_s * self.factor,
         )
 
     def _by_tokens(self, p: Parts, least: StepBound) -> Array:
@@ -184,6 +208,7 @@ def check_split(model: Model, split: Split) -> None:
 def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | None = None) -> Replica:
     """A replica with its stack's own settings or these; a `Refusal` where the split is not legal or nothing fits."""
     check_split(spec.model, spec.split)
+    check_stages(spec.speculation, spec.split)
     config = config or engine_config(spec.stack)
     own = serving_defaults(spec.stack)
     encodes = spec.model.encoder is not None
@@ -198,9 +223,17 @@ def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | N
         config.most_tokens,
         MemoryShare(own.memory_share, own.share_of_free),
     )
+    times = parts(spec, calibration, GRID, old_kernels(spec.model, spec.stack, spec.release))
+    draft = _draft(spec, calibration, times, budget)
+    if draft is not None:
+        budget = beside(budget, draft)
+        if budget.free <= 0:
+            raise DoesNotFit(
+                f"no cache fits beside {spec.model.name} and what drafts for it", "more chips would hold it"
+            )
     return Replica(
         spec,
-        parts(spec, calibration, GRID, old_kernels(spec.model, spec.stack, spec.release)),
+        times,
         _coefficients(spec, calibration.serving),
         budget,
         config,
@@ -208,7 +241,27 @@ def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | N
         slot=spec.longest if own.fixed_slots else 0.0,
         prompt_parts=parts(spec, calibration, GRID, prompt=True) if encodes else None,
         prompt_bound=step_bound(spec, prompt=True) if encodes else None,
+        draft=draft,
     )
+
+
+def _draft(spec: ReplicaSpec, calibration: Calibration, times: Parts, budget: KvCacheBudget) -> Draft | None:
+    """What drafting costs a replica."""
+    wanted = spec.speculation
+    if wanted is None:
+        return None
+    if wanted.model is not None:
+        small = replace(spec, model=wanted.model, split=draft_split(wanted.model, spec.split), speculation=None)
+        return model_draft(wanted, set_up(small, calibration))
+    if kind_of(wanted) is DraftKind.NGRAM:
+        return free_draft(wanted, LARGEST)
+    layer = one_layer(times, spec.model)
+    values = _coefficients(spec, calibration.serving)
+    work = {name: getattr(values, name) * term for name, term in terms(layer, spec.stack).items() if name != "host_s"}
+    by_tokens = np.interp(np.arange(LARGEST + 1.0), layer.tokens, sum(work.values(), np.zeros_like(layer.tokens)))
+    share = 1 / max(spec.model.layers, 1)
+    context_s = values.context * layer.context_s
+    return by_pass(wanted, by_tokens, context_s, budget.weights * share, budget.per_token * share)
 
 
 def recalibrated(replica: Replica, calibration: ServingCalibration) -> Replica:

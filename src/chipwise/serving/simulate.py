@@ -182,7 +182,9 @@ def _check_pool(name: str, pool: Fleet | Prefill, config: EngineConfig, tokens: 
         raise InputError("step_times.tokens_s", f"{len(table)} times", "seconds above 0 for 1 token and more")
     if pool.use is not None and len(pool.use) != len(table):
         raise InputError("use", f"{len(pool.use)} shares", f"one for each of {len(table)} times of an iteration")
-    need = -(-tokens // config.block)
+    if pool.step_times.drafted and config.most_tokens <= pool.step_times.drafted:
+        raise InputError("chunk", config.most_tokens, f"more than the {pool.step_times.drafted} tokens drafted")
+    need = -(-(tokens + pool.step_times.drafted) // config.block)
     if need > pool.kv_blocks:
         raise DoesNotFit(
             f"the longest request stores {tokens:,} tokens = {need:,} blocks of {config.block}, a {name}'s cache has "
@@ -199,7 +201,7 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
         parts.insert(0, (fleet.prefill, fleet.prefill.config or fleet.config))
     count, replicas = len(requests), sum(part.replicas for part, _ in parts)
     longest = max(len(part.step_times.tokens_s) for part, _ in parts)
-    step_times = np.ones((len(parts), longest, 3))
+    step_times = np.ones((len(parts), longest, 4))
     pools = np.zeros(len(parts), core.POOL)
     each = np.zeros(replicas, core.REPLICA)
     each["number"] = np.arange(replicas)
@@ -208,11 +210,13 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
     for p, (part, config) in enumerate(parts):
         pool, most = pools[p], min(config.most_tokens, part.step_times.most_tokens)
         pool["blocks"], pool["block"], pool["tokens"] = part.kv_blocks, config.block, most
-        pool["sequences"] = min(config.most_sequences, most)  # each needs room for its token in every iteration
+        pool["scored"], pool["per_pass"] = 1 + part.step_times.drafted, part.step_times.per_pass
+        # each needs room for its tokens in every iteration
+        pool["sequences"] = min(config.most_sequences, max(most // int(pool["scored"]), 1))
         pool["mixed"], pool["reserve"], pool["chunked"] = config.mixed, config.reserve, config.chunked
         pool["begin"], pool["end"] = begin, begin + part.replicas
         pool["router"] = ROUTERS.index(fleet.router if fleet.prefill is None else "least_loaded")
-        for name in ("context_s", "pair_s", "sequence_s"):
+        for name in ("context_s", "pair_s", "sequence_s", "draft_context_s", "draft_prompt_s"):
             pool[name] = getattr(part.step_times, name)
         if isinstance(part, Prefill):
             pool["prefills"] = True
@@ -221,6 +225,8 @@ def _state(requests: Requests, fleet: Fleet, cuts: Whole) -> State:
         if part.step_times.prompt_s is not None:
             pool["apart"] = True
             step_times[p, :, 2] = _stretched(part.step_times.prompt_s, longest)
+        if part.step_times.draft_s is not None:
+            step_times[p, :, 3] = _stretched(part.step_times.draft_s, longest)
         if part.use is not None:
             step_times[p, :, 1] = np.pad(part.use, (0, longest - len(part.use)), "edge")
         each["pool"][begin : begin + part.replicas] = p

@@ -8,6 +8,7 @@ from math import inf
 from chipwise.catalog import Chip, Stack
 from chipwise.serving.split import Split
 from chipwise.workload.model import Model
+from chipwise.workload.serve import Speculation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +25,9 @@ class ReplicaSpec:
     load: str = "online"  # "open", "online" (users in a closed loop), "offline" or "batch"
     longest: float = 0.0  # tokens of the longest request
     typical: float = inf  # tokens of context that sequences have on average
+    speculation: Speculation | None = None
+
+    @property
+    def scored(self) -> int:
+        """Tokens of a decoding sequence in an iteration."""
+        return 1 + (self.speculation.tokens if self.speculation else 0)

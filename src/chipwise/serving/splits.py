@@ -102,16 +102,23 @@ def steady(of: Service) -> float:
         within = np.interp(np.minimum(tokens, largest), np.arange(largest + 1), times.tokens_s)
         return np.asarray(within * np.maximum(tokens / largest, 1.0))
 
-    pairs = times.pair_s * into * into / 2
-    step = iteration(batch * (1 + into / out)) + batch * (
-        times.context_s * (into + out / 2) + pairs / out + times.sequence_s
+    pairs, gained = times.pair_s * into * into / 2, times.per_pass
+    step = iteration(batch * (1 + times.drafted + gained * into / out)) + batch * (
+        (times.context_s + times.draft_context_s) * (into + out / 2)
+        + gained * (pairs + times.draft_prompt_s * into) / out
+        + times.sequence_s
     )
+    if times.draft_s is not None:
+        step = step + np.interp(batch, np.arange(len(times.draft_s)), times.draft_s)
+    gap, step = step, step / gained  # between what an iteration shows, and a token
     prompt = float(iteration(np.asarray(into)) - times.tokens_s[1] + pairs)
     able = np.ones(len(batch), bool)
     for bound in serve.slo:
         if bound.metric in ("tpot", "itl"):
             more = NormalDist().inv_cdf(min(max(bound.percentile / 100, 0.5), 0.999))
-            able &= step + prompt * more * np.sqrt(batch) / out <= inside(bound, of).seconds
+            able &= (gap if bound.metric == "itl" else step) + prompt * more * np.sqrt(batch) / out <= inside(
+                bound, of
+            ).seconds
     rate = np.where(able, batch / out / step, 0.0)
     if serve.arrival.kind == "closed" and serve.slo:
         first = min((inside(bound, of).seconds for bound in serve.slo if bound.metric == "ttft"), default=0.0)

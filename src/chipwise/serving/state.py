@@ -31,11 +31,11 @@ REQUEST = _fields(
 # the last iteration, and of the last one that decoded
 REPLICA = _fields(
     "number pool steps running context used peak head tail waiting outstanding just partial done ending fresh",
-    "clock decoded",
+    "clock decoded credit",
 )
 POOL = _fields(
-    "blocks sequences tokens block mixed reserve chunked apart prefills begin end router turn",
-    "context_s pair_s sequence_s transfer_s latency_s",
+    "blocks sequences tokens block mixed reserve chunked apart prefills begin end router turn scored",
+    "context_s pair_s sequence_s transfer_s latency_s per_pass draft_context_s draft_prompt_s",
 )
 TOTAL = _fields(
     "",
@@ -56,7 +56,8 @@ class State(NamedTuple):
     growing: Whole  # by replica and step modulo block: decoding requests that then need a new block
     groups: Whole  # by replica and group: bit 0, the prefix is in the cache; bit 1, the router sent the group there
     joining: Whole  # requests whose prompt ends in the iteration at hand
-    # by pool and tokens of an iteration: seconds, share of the way from idle to busy watts, seconds of prompts apart
+    # by pool and tokens of an iteration: seconds, share of the way from idle to busy watts, seconds of prompts apart;
+    # and by decoding sequences: seconds of drafts
     step_times: Real
     totals: Records  # by section of the run and replica
     gaps: Real  # by section of the run and bin: between tokens of a sequence, how many and how long together

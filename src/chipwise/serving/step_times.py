@@ -26,6 +26,11 @@ class StepTimeTable:
     watts_idle: float = 0.0  # all chips of the replica
     watts_busy: float = 0.0  # at full use of memory or matrix units
     prompt_s: Array | None = None  # on top, by the prompts' tokens, which `tokens_s` then has not: an encoder's pass
+    drafted: int = 0  # tokens beside its own that an iteration checks of each decoding sequence: they count in n
+    per_pass: float = 1.0  # tokens that such an iteration gives a sequence, on average
+    draft_s: Array | None = None  # on top, by decoding sequences: what drafts
+    draft_context_s: float = 0.0  # and for each earlier token that a decoding sequence reads
+    draft_prompt_s: float = 0.0  # and for each new token of a prompt
 
     @property
     def most_tokens(self) -> int:

@@ -84,7 +84,9 @@ def parts(
         elif op.place == "head":
             n = op.n / split.tp if op.split == "n" else op.n
             f = fmt.base
-            scored = Products(np.minimum(rows, SCORED), _one(n), _one(op.k), 1.0, f.in_bytes, f.weight_bytes)
+            scored = Products(
+                np.minimum(rows, SCORED * spec.scored), _one(n), _one(op.k), 1.0, f.in_bytes, f.weight_bytes
+            )
             head = head + matmul_seconds(high, scored, fmt.act_bytes)
         else:
             products = products + _product(op, rows, split, fmt, specs)
@@ -107,8 +109,8 @@ def parts(
         float(model.moe_layers),
         float(model.layers if model.latent else 0),
         float(apart),
-        context_seconds(model, split, fmt, high, old_kernels),
-        _window(model, split, fmt, high, kept),
+        context_seconds(model, split, fmt, high, old_kernels, spec.scored),
+        _window(model, split, fmt, high, kept, spec.scored),
         pair_seconds(model, split, high, fmt.base.arithmetic == "fp32"),
         _window_pair(model, split, high, min(kept, typical / 2)),
     )
@@ -211,24 +213,29 @@ def _sends(model: Model, split: Split, rows: Array, fmt: Formats, links: Wires |
     return send_seconds(links, _one(split.tp * split.dp), rows * model.d_model * fmt.act_bytes) * (split.pp - 1)
 
 
-def context_seconds(model: Model, split: Split, fmt: Formats, e: ComputeSpec, old_kernels: bool = False) -> float:
-    """Decode attention: seconds for each token of context a sequence reads, all layers that attend in full."""
+def context_seconds(
+    model: Model, split: Split, fmt: Formats, e: ComputeSpec, old_kernels: bool = False, queries: int = 1
+) -> float:
+    """Decode attention: seconds for each token of context a sequence reads, all layers that attend in full.
+
+    What is read serves all `queries` of a sequence; each is multiplied on its own.
+    """
     if not model.writes:
         return 0.0
     full = model.written_layers - model.windowed_layers
     often = model.heads / model.kv_heads if old_kernels else 1.0
-    return often * _read_seconds(model, split, fmt, e) * full / split.pp / split.dp
+    return often * _read_seconds(model, split, fmt, e, queries) * full / split.pp / split.dp
 
 
-def _window(model: Model, split: Split, fmt: Formats, e: ComputeSpec, kept: float) -> float:
+def _window(model: Model, split: Split, fmt: Formats, e: ComputeSpec, kept: float, queries: int = 1) -> float:
     """Decode attention of the layers that keep so many tokens: seconds for each sequence."""
     if model.ssm is not None:  # a state is read and written in every step, in its own precision
         moved = 2 * model.ssm.layers * state_bytes(model.ssm) / split.tp
         return moved / split.pp / split.dp / (e.bandwidth * e.coefficients.memory)
-    return model.windowed_layers * kept / split.pp / split.dp * _read_seconds(model, split, fmt, e)
+    return model.windowed_layers * kept / split.pp / split.dp * _read_seconds(model, split, fmt, e, queries)
 
 
-def _read_seconds(model: Model, split: Split, fmt: Formats, e: ComputeSpec) -> float:
+def _read_seconds(model: Model, split: Split, fmt: Formats, e: ComputeSpec, queries: int) -> float:
     """One layer: bytes of the keys and values of one token, or the products over them, what is slower."""
     if model.latent is not None:
         width, heads = model.latent.kv_rank + model.latent.rope_dim, model.heads / split.tp
@@ -237,7 +244,7 @@ def _read_seconds(model: Model, split: Split, fmt: Formats, e: ComputeSpec) -> f
         kv_heads = max(model.kv_heads / split.tp, 1.0)
         read = 2 * kv_heads * model.head_dim * fmt.kv_bytes
         flops = 4 * model.heads / split.tp * model.head_dim
-    return max(read / (e.bandwidth * e.coefficients.memory), flops / (e.peak * DECODE_RATE))
+    return max(read / (e.bandwidth * e.coefficients.memory), queries * flops / (e.peak * DECODE_RATE))
 
 
 # Share of the matrix peak that decode attention reaches where many query heads share a cached one: MLA kernels of

@@ -123,6 +123,37 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Speculation:
+    """Tokens drafted ahead for every sequence and checked by one pass of the model (Leviathan et al., 2211.17192)."""
+
+    draft: str  # "ngram", "mtp", or the name of a smaller model
+    tokens: int  # drafted for each pass
+    acceptance: float  # share of drafted tokens that are kept, of those behind kept ones alone
+    model: Model | None = None  # that drafts, where one does
+
+    @property
+    def tokens_per_pass(self) -> float:
+        """Tokens that a pass of the model gives a sequence on average: those kept, and one of its own.
+
+        >>> Speculation("mtp", 3, 0.0).tokens_per_pass, Speculation("mtp", 3, 1.0).tokens_per_pass
+        (1.0, 4.0)
+        """
+        return float(sum(self.acceptance**i for i in range(self.tokens + 1)))
+
+    def __str__(self) -> str:
+        return f"{self.tokens} by {self.draft}, {self.acceptance:g} of them accepted"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "draft": self.draft,
+            "tokens": self.tokens,
+            "acceptance": self.acceptance,
+            "tokens_per_pass": self.tokens_per_pass,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Serve:
     """A stream of requests and their SLO."""
 
@@ -139,6 +170,7 @@ class Serve:
     unit: str = "tokens"  # "tokens", "sequences", "images" or "videos": what is counted
     stack: str = ""  # software stack, empty: not said
     trace: Trace | None = None
+    speculation: Speculation | None = None
 
     @property
     def request_tokens(self) -> float:
@@ -179,6 +211,7 @@ class ServingWorkload:
             "burstiness": a.burstiness,
             "trace": s.trace.name if s.trace else None,
             "prefix_hit": s.prefix_hit,
+            "speculation": s.speculation.to_dict() if s.speculation else None,
             "slo": [bound.to_dict() for bound in s.slo],
             "requests": s.requests or None,
             "deadline_seconds": s.deadline_s or None,

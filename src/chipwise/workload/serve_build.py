@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING
 
 from chipwise.errors import NOTHING, Conflict, InputError, UnknownName
 from chipwise.workload.model import Model
-from chipwise.workload.serve import METRICS, Arrival, Bound, Lengths, Serve, Trace
+from chipwise.workload.params import count
+from chipwise.workload.presets import preset, preset_names
+from chipwise.workload.serve import METRICS, Arrival, Bound, Lengths, Serve, Speculation, Trace
 from chipwise.workload.trace import at_rate, rate_of, read_trace
 
 if TYPE_CHECKING:
     from chipwise.workload.serve_spec import ServeSpec
 
+DRAFTS = ("ngram", "mtp")  # what drafts beside other models
+SPECULATION = {
+    "draft": "ngram, mtp or the name of a smaller model",
+    "tokens": "tokens drafted for every pass such as 3",
+    "acceptance": "the share of drafted tokens that your requests keep such as 0.7",
+}
 UNITS = {"decoder": "tokens", "encoder-decoder": "tokens", "encoder": "sequences"}
 _WAYS = "one of arrival: {rate: 20}, arrival: {users: 64}, trace: file.csv and offline: {requests: 1M}"
 
@@ -40,7 +48,32 @@ def build_serve(spec: ServeSpec, model: Model, base: Path) -> Serve:
         unit=UNITS.get(model.family) or model.picture_unit or "images",
         stack=_stack(spec.stack),
         trace=at_rate(trace, arrival.rate) if trace and spec.arrival else trace,
+        speculation=_speculation(spec, model),
     )
+
+
+def _speculation(spec: ServeSpec, model: Model) -> Speculation | None:
+    given = spec.speculation
+    if given is None:
+        return None
+    for key, such in SPECULATION.items():
+        if getattr(given, key) is None:
+            raise InputError(f"serve.speculation.{key}", NOTHING, f"{such}, beside the others of speculation")
+    draft, tokens, acceptance = given.draft, given.tokens, given.acceptance
+    assert draft is not None and tokens is not None and acceptance is not None
+    if not model.writes or model.encoder is not None:
+        raise InputError("serve.speculation.draft", draft, f"nothing: only decoders speculate, not {model.name}")
+    if draft in DRAFTS:
+        return Speculation(draft, tokens, acceptance)
+    try:
+        small = preset(draft)
+    except UnknownName:
+        raise UnknownName("serve.speculation.draft", draft, [*DRAFTS, *preset_names()]) from None
+    if small.family != "decoder":
+        raise InputError("serve.speculation.draft", draft, "a decoder")
+    if count(small).active >= count(model).active:
+        raise InputError("serve.speculation.draft", draft, f"a model smaller than {model.name}")
+    return Speculation(draft, tokens, acceptance, small)
 
 
 def _only_for_its_family(spec: ServeSpec, model: Model) -> None:

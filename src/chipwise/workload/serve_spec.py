@@ -16,6 +16,7 @@ from chipwise.workload.fields import (
     DURATION_JSON,
     Count,
     FilePath,
+    Label,
     StackName,
     Strict,
     number_of,
@@ -34,6 +35,7 @@ _LENGTHS = "tokens such as 1000, percentiles such as {p50: 900, p99: 8000}, or {
 _BOUND = "a duration such as 500ms, 0.5s or 2 (seconds), or percentiles such as {p90: 40ms, p99: 60ms}"
 _DURATION = "a duration such as 90s, 6h or 2d, below a century"
 _SHARE = "a share from 0 to 1"
+_ACCEPTANCE = "a share of drafted tokens from 0 to 1"
 _RATE = "requests per second above 0, up to 1e9"
 _BURSTINESS = "a number above 0, up to 10,000: 1 is Poisson"
 
@@ -177,6 +179,19 @@ Precision = Annotated[
 ]
 
 
+class SpeculationSpec(Strict):
+    """Speculative decoding: tokens drafted ahead, checked by one pass of the model."""
+
+    draft: Label | None = Field(
+        None, description="What drafts: ngram (the prompt itself), mtp (a layer of the model's own, MTP or EAGLE), "
+        "or the name of a smaller model."
+    )  # fmt: skip
+    tokens: Annotated[Count, Field(ge=1, le=16)] | None = Field(None, description="Tokens drafted for every pass.")
+    acceptance: Annotated[float, _between(_ACCEPTANCE, 1, zero=True, parse=parse_share), Field(ge=0, le=1)] | None = (
+        Field(None, description="Share of drafted tokens that are kept, 0 to 1, as measured on your own requests.")
+    )
+
+
 class ServeSpec(Strict):
     """What the model must answer, and how soon."""
 
@@ -213,6 +228,7 @@ class ServeSpec(Strict):
     denoise_steps: Annotated[Count, Field(le=10**4)] | None = Field(
         None, description="Passes per image of a dit, which needs it."
     )
+    speculation: SpeculationSpec | None = Field(None, description="Speculative decoding; default: none. Decoders only.")
     stack: StackName | None = Field(
         None, description="Software stack that serves, such as vllm, sglang, tensorrt-llm or jetstream."
     )

@@ -28,6 +28,7 @@ from chipwise.predict.estimate import Estimate
 from chipwise.present.numbers import plural, times
 from chipwise.prices import fabric_in_words, prices_in_words, sold
 from chipwise.serving.capacity import COUNT, LONG
+from chipwise.serving.describe import speculation_in_words
 from chipwise.units import format_money, format_seconds
 
 
@@ -241,6 +242,7 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
         + _published(comparer)
         + (f", cache in {s.kv_precision}" if rows[0].writes else "")
         + "; engine settings as the stack has them by default",
+        *speculation_in_words(comparer.workload),
         f"simulated with seed {comparer.knowledge.seed}: "
         + (f"{len(first):,} requests on one replica" if job else tried)
         + "; every chip gets the same requests",
