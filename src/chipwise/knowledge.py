@@ -72,7 +72,8 @@ class Knowledge:
         if assumptions_file is not None:
             know = know.overlaid(read_assumption_file(Path(assumptions_file), know))
         know = know.changed(read_changes(assumptions))
-        add_chip_files([chip_file] if isinstance(chip_file, str | Path) else chip_file or ())
+        files = [chip_file] if isinstance(chip_file, str | Path) else chip_file or ()
+        add_chip_files(files, own_rates(fx))
         day = today or day_of_asking()
         book = OfferFilter.read(cloud, region, max_age, fabric).apply(price_book(prices, fx, day), day)
         book = with_given(book, price, day, know.rates())

@@ -154,9 +154,9 @@ def below_zero(raw: dict[str, Any]) -> None:
     raw["offers"] = [{"name": "deal", "chip": "h100", "cloud": "gcp", "terms": "1y", "usd_chip_hour": -2}]
 
 
-def in_euros(raw: dict[str, Any]) -> None:
+def in_another_currency(raw: dict[str, Any]) -> None:
     raw["offers"] = [
-        {"name": "deal", "chip": "h100", "cloud": "gcp", "terms": "1y", "usd_chip_hour": 2, "currency": "EUR"}
+        {"name": "deal", "chip": "h100", "cloud": "gcp", "terms": "1y", "usd_chip_hour": 2, "currency": "XYZ"}
     ]
 
 
@@ -202,7 +202,10 @@ def other_kind(raw: dict[str, Any]) -> None:
         ),
         (no_price, "offers[0].usd_chip_hour: missing"),
         (below_zero, "offers[0].usd_chip_hour: -2 is not accepted; expected a price of more than 0"),
-        (in_euros, "offers[0].currency: 'EUR' is not accepted; expected USD, or a rate for it"),
+        (
+            in_another_currency,
+            "offers[0].currency: 'XYZ' is not accepted; expected a currency that is known, or a rate",
+        ),
         (overlap, "existing[1]: 'c from 2030-02 to beyond' is not accepted"),
         (gap, "workloads[1].serve.rates: 'nothing for 2030-02' is not accepted"),
         (past, "start: '2020-01' is not accepted"),

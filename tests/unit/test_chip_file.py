@@ -118,3 +118,18 @@ def test_bits_and_bytes_are_told_apart_by_their_capital(text, unit, value):
     assert parse_quantity(text, "network", unit, "") == value
     with pytest.raises(InputError):
         parse_quantity(text.lower(), "network", unit, "")
+
+
+def test_rates_that_are_given_hold_for_its_price(tmp_path, monkeypatch):
+    path = tmp_path / "mine.yaml"
+    path.write_text(LEAST + "price: 2 EUR\n")
+
+    def usd(**given):
+        (offer,) = (o for o in Knowledge.default(**given).prices.offers if o.chip_id == "mine")
+        return offer.price(), offer.source
+
+    assert usd(chip_file=path, fx=["EUR=1.5"]) == (3.0, f"{path}; 2 EUR at 1.5 USD as given")
+    assert usd(chip_file=path)[0] != 3.0  # the listed rate again
+    drop_chip_files()
+    monkeypatch.setenv("CHIPWISE_CHIPS", str(path))
+    assert usd(fx=["EUR=4"])[0] == 8.0

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.catalog.currencies import exchange_rates
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.fleet.demand import Calendar, demand_of, read_demand, schema_text
 from chipwise.fleet.market import Buying, Stock, stock
@@ -66,9 +67,9 @@ def refused(raw: dict[str, Any]) -> str:
     [
         ("offers.0.usd_chip_hour", -1.0, "offers[0].usd_chip_hour", "more than 0"),
         ("offers.0.usd_chip_hour", None, "offers[0].usd_chip_hour", "missing"),
-        ("offers.0.currency", "EUR", "offers[0].currency", "a rate for it"),
+        ("offers.0.currency", "XYZ", "offers[0].currency", "a rate for it"),
         ("existing.0.usd_chip_hour", -2.0, "existing[0].usd_chip_hour", "at least 0"),
-        ("existing.0.currency", "JPY", "existing[0].currency", "a rate for it"),
+        ("existing.0.currency", "XYZ", "existing[0].currency", "a rate for it"),
         ("start", "2026-10", "start", "2026-11 or later"),
         ("start", "soon", "start", "a month such as"),
         ("months", 0, "months", "at least 1"),
@@ -288,3 +289,15 @@ def test_what_is_taken_for_granted_of_prices_leads_and_sites_is_said() -> None:
     ]
     raw["on_premises"] = {"chips": ["h100"]}
     assert any(words.endswith("; 3 months from order to use") for words in market(raw).said)
+
+
+def test_a_currency_that_is_known_needs_no_rate_of_the_file() -> None:
+    def paid(rates: dict[str, float]) -> tuple[float, str]:
+        raw = changed("offers.0.currency", "EUR") | {"rates": rates}
+        found = market(raw)
+        (origin,) = (o for o in found.origins.values() if o.source.startswith("the demand file: 0.8 EUR"))
+        return origin.usd_per_chip_hour, origin.source
+
+    known = exchange_rates()["EUR"]
+    assert paid({})[0] == pytest.approx(0.8 * known)
+    assert paid({"EUR": 2.0}) == (1.6, "the demand file: 0.8 EUR at 2 USD as given")

@@ -9,7 +9,7 @@ from chipwise.catalog import Accelerators, load, parse
 from chipwise.predict.estimate import Estimate
 from chipwise.prices import chip_hours, listed, price_of, quote, run_cost, why_no_price
 from chipwise.prices.book import OUTDATED_DAYS
-from chipwise.prices.fit import fitting
+from chipwise.prices.fit import Price, Rental, fitting, with_fresh
 from chipwise.prices.offer_filter import OfferFilter
 
 CHIPS = load().chips
@@ -132,3 +132,13 @@ def test_a_quote_pays_for_whole_instances_and_takes_those_that_cost_least(chip, 
         for o in found
     ]
     assert got.usd.value == pytest.approx(min(every))
+
+
+def test_a_stale_price_is_held_against_fresh_ones_that_hold_as_much():
+    def rental(usd, pieces, age_days):
+        offer = next(o for o in listed().offers if o.chip_id == "h100")
+        return Rental(price=Price(usd, False, offer, age_days), size=4, chips=4 * pieces, pieces=pieces)
+
+    stale = rental(2.0, 2, 400)
+    words = with_fresh(stale, [rental(2.5, 1, 1), rental(3.0, 2, 1)]).price.note
+    assert words.startswith("stale;") and "it costs 50 % more: $3.00/h" in words

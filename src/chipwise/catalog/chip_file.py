@@ -11,13 +11,14 @@ from types import MappingProxyType
 from typing import Any
 
 from chipwise.catalog.chip import DTYPES, Chip, Figure
-from chipwise.catalog.currencies import exchange_rates
+from chipwise.catalog.currencies import Rates, exchange_rates
 from chipwise.catalog.money import PER_HOUR, read_amount
 from chipwise.catalog.offers import ANY, Offer
 from chipwise.errors import NOTHING, BrokenFile, Conflict, InputError, UnknownName
 from chipwise.io.files import parse_yaml, read_text
 from chipwise.units import parse_count, parse_quantity
 
+NO_RATES: Rates = MappingProxyType({})
 OWN = "own"  # the cloud of the price that a chip's file gives
 MOST_USD = 1e4  # of a chip-hour; more is another unit or a slip
 MISSING_PRECISION = "none"  # written for a precision that the chip lacks and its relative has
@@ -76,12 +77,15 @@ class DescribedChip:
     date: str
 
 
-def read_chip_file(path: Path) -> DescribedChip:
-    """A chip's file, YAML or (by its ending) TOML; `InputError` for what no chip can be."""
-    return described_chip(_table(path), str(path), date.today())
+def read_chip_file(path: Path, rates: Rates = NO_RATES) -> DescribedChip:
+    """A chip's file, YAML or (by its ending) TOML; `InputError` for what no chip can be.
+
+    A price in another currency is read at `rates`, before those that are known.
+    """
+    return described_chip(_table(path), str(path), date.today(), rates)
 
 
-def described_chip(table: Mapping[str, Any], file: str, today: date) -> DescribedChip:
+def described_chip(table: Mapping[str, Any], file: str, today: date, rates: Rates = NO_RATES) -> DescribedChip:
     """A chip as keys and values have it.
 
     >>> keys = {"name": "h100-slow", "like": "h100", "bandwidth": "2 TB/s", "peak": {"fp8": "none"}}
@@ -112,7 +116,7 @@ def described_chip(table: Mapping[str, Any], file: str, today: date) -> Describe
             figure = _figure(key, table[key], measure, cited)
             figures |= dict.fromkeys(measure.figures, figure)
     price, price_cited = _entry("price", table["price"], cited) if "price" in table else (None, cited)
-    usd, note = (None, "") if price is None else _price(price)
+    usd, note = (None, "") if price is None else _price(price, {**exchange_rates(), **rates})
     return DescribedChip(
         file=file,
         id=chip_id,
@@ -243,10 +247,9 @@ def _figure(field: str, entry: Any, measure: Measure, usual: _Cited) -> Figure:
     return Figure(float(number), measure.unit, cited.source, cited.date, cited.note)
 
 
-def _price(value: Any) -> tuple[float, str]:
+def _price(value: Any, rates: Rates) -> tuple[float, str]:
     """US dollars for a chip-hour, and the rate where another currency is written."""
     accepted = f"the price of a chip-hour, above 0 and at most ${MOST_USD:,.0f}, such as 2.5 or €2.30"
-    rates = exchange_rates()
     amount = read_amount(value, "price", accepted, rates, PER_HOUR)
     if not 0 < amount.usd(rates) <= MOST_USD:
         raise InputError("price", value, accepted)

@@ -16,6 +16,7 @@ FOLDER = "CHIPWISE_CATALOG"  # the variable that names another folder
 
 CHIPS = "CHIPWISE_CHIPS"  # the variable that names files of one's own chips
 _added: list[Path] = []
+_rates: dict[str, float] = {}  # of currencies, as given for their prices
 _once: list[Callable[[], None]] = []
 Answer = TypeVar("Answer")
 Made = TypeVar("Made")
@@ -40,6 +41,21 @@ def take_chip_files(files: Iterable[Path]) -> tuple[Path, ...]:
     _added[:] = dict.fromkeys(path.expanduser().resolve() for path in files)
     forget()
     return before
+
+
+def chip_rates() -> Mapping[str, float]:
+    """US dollars for one unit of currencies, as given for the prices in files of one's own chips."""
+    return _rates
+
+
+def take_rates(rates: Mapping[str, float]) -> None:
+    """Read prices in files of one's own chips at these rates, before those that are known."""
+    if rates == _rates:
+        return
+    _rates.clear()
+    _rates.update(rates)
+    if chip_files():
+        forget()
 
 
 def forget() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from chipwise.catalog.chip import DTYPES, Chip, Fabric, Figure
 from chipwise.catalog.designs import Design, design_from_table
-from chipwise.catalog.files import chip_files, each, once, rows, tables, take_chip_files
+from chipwise.catalog.files import chip_files, chip_rates, each, once, rows, tables, take_chip_files, take_rates
 from chipwise.catalog.offers import Commitment, Offer, commitment_from_row, offer_from_row
 from chipwise.catalog.slices import Slices, slices_from_table
 from chipwise.catalog.stacks import Stack, stack_from_table
@@ -104,6 +104,9 @@ def _network(row: Mapping[str, str]) -> Network:
     )
 
 
+NO_RATES: Mapping[str, float] = MappingProxyType({})
+
+
 def _described(
     chips: Mapping[str, Chip], slices: Mapping[str, Slices]
 ) -> tuple[dict[str, Chip], dict[str, Slices], tuple[Offer, ...]]:
@@ -129,7 +132,7 @@ def _described(
 def _own_chip(path: Path, chips: Mapping[str, Chip]) -> tuple[Chip, Offer | None]:
     from chipwise.catalog.chip_file import chip_like, own_offer, read_chip_file
 
-    described = read_chip_file(path)
+    described = read_chip_file(path, chip_rates())
     if described.id in {name for chip in chips.values() for name in (chip.id, *chip.aliases)}:
         raise InputError("name", described.id, "a name that no other chip has")
     if described.like not in chips:
@@ -137,11 +140,13 @@ def _own_chip(path: Path, chips: Mapping[str, Chip]) -> tuple[Chip, Offer | None
     return chip_like(described, chips[described.like]), own_offer(described)
 
 
-def add_chip_files(files: Iterable[str | Path]) -> None:
+def add_chip_files(files: Iterable[str | Path], rates: Mapping[str, float] = NO_RATES) -> None:
     """Add chips of one's own to the catalog of this process; a file that was added before is read again.
 
-    A file that can't be used leaves the catalog as it was.
+    Their prices are read at these `rates` before those that are known. A file that can't be used leaves the catalog
+    as it was.
     """
+    take_rates(rates)
     paths = [Path(file) for file in files]
     if not paths:
         return

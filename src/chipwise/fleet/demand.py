@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import load
-from chipwise.catalog.currencies import exchange_rates
+from chipwise.catalog.currencies import exchange_rates, rate_note
 from chipwise.errors import InputError, UnknownName
 from chipwise.fleet.problem import Period
 from chipwise.io.clock import day_of_asking
@@ -284,12 +284,13 @@ def _check_existing(spec: DemandSpec, calendar: Calendar) -> None:
 
 
 def _check_currencies(spec: DemandSpec) -> None:
-    known = {code.upper() for code in spec.rates} | {"USD"}
+    rates = file_rates(spec)
     priced = [(f"offers[{i}].currency", o.currency) for i, o in enumerate(spec.offers)]
     priced += [(f"existing[{i}].currency", e.currency) for i, e in enumerate(spec.existing)]
     for field, code in priced:
-        if code.upper() not in known:
-            raise InputError(field, code, f"USD, or a rate for it: rates: {{{code.upper()}: US dollars for one}}")
+        if code.upper() not in rates:
+            hint = f"rates: {{{code.upper()}: US dollars for one}}"
+            raise InputError(field, code, f"a currency that is known, or a rate for it: {hint}")
 
 
 def _rates(raw: Mapping[str, Any]) -> dict[str, float]:
@@ -300,6 +301,17 @@ def _rates(raw: Mapping[str, Any]) -> dict[str, float]:
     return {**exchange_rates(), **numbers}
 
 
+def file_rates(spec: DemandSpec) -> dict[str, float]:
+    """US dollars for one unit of currencies: the file's own rates over those that are known."""
+    return {**exchange_rates(), **{code.upper(): usd for code, usd in spec.rates.items()}}
+
+
 def usd_rate(spec: DemandSpec, code: str) -> float:
     """US dollars for one unit of a currency of the file."""
-    return 1.0 if code.upper() == "USD" else {c.upper(): r for c, r in spec.rates.items()}[code.upper()]
+    return file_rates(spec)[code.upper()]
+
+
+def price_source(spec: DemandSpec, usd_per_unit: float, code: str) -> str:
+    """Where a price of the file comes from, with the rate of another currency."""
+    note = rate_note(code, file_rates(spec))
+    return f"the demand file: {usd_per_unit:,.10g} {note}" if note else "the demand file"

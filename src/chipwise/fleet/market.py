@@ -11,7 +11,7 @@ from chipwise.catalog import Chip, load
 from chipwise.catalog.economics import Economics, Site, region_site, servers, site, site_with
 from chipwise.cost.onprem import RESIDUAL_YEARS, Owned, capex_usd, owned, server_of, unit_watts
 from chipwise.errors import InputError, Refusal, UnknownName
-from chipwise.fleet.demand import Calendar, Demand, usd_rate
+from chipwise.fleet.demand import Calendar, Demand, price_source, usd_rate
 from chipwise.fleet.problem import Exclusive, Limit, Pool, Supply
 from chipwise.fleet.units import YEARS, Origin, Unit, units, within
 from chipwise.knowledge import Knowledge
@@ -95,7 +95,9 @@ def stock(buying: Buying) -> Stock:
         limit = None if offer.quota is None else offer.quota // pool.chips
         out.add(
             _rented(buying, offer.name, pool, offer.terms, usd, offer.lead, limit),
-            Origin(offer.cloud, offer.region, "", usd, "", "the demand file", False),
+            Origin(
+                offer.cloud, offer.region, "", usd, "", price_source(spec, offer.usd_chip_hour, offer.currency), False
+            ),
             (f"offers[{i}].quota", offer.quota or 0) if limit == 0 else None,
         )
     if spec.on_premises:
@@ -335,7 +337,7 @@ def _existing(out: Stock, buying: Buying, i: int) -> None:
             existing=tuple(e.chips // pool.chips if yes else 0 for yes in whole),
             idle_usd=tuple(0.0 if yes else usd * e.chips * x for yes, x in zip(whole, hours, strict=True)),
         ),
-        Origin(e.cloud or "", pool.region, "", usd, "", "the demand file", False),
+        Origin(e.cloud or "", pool.region, "", usd, "", price_source(demand.spec, e.usd_chip_hour, e.currency), False),
     )
     for yes, there, period in zip(whole, hours, calendar.periods, strict=True):
         if there and not yes:

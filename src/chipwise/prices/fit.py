@@ -140,7 +140,8 @@ def with_fresh(rental: Rental, others: Iterable[Rental]) -> Rental:
     """The rental; of a stale price it is said what the cheapest is that is not stale."""
     if not rental.price.stale:
         return rental
-    fresh = min((r for r in others if not r.price.stale), key=lambda r: r.usd_per_hour, default=None)
+    alike = (r for r in others if not r.price.stale and r.pieces >= rental.pieces)  # that could stand in for it
+    fresh = min(alike, key=lambda r: r.usd_per_hour, default=None)
     if fresh is None:
         return rental
     words = f"stale; with prices of the last {STALE_DAYS} days it costs {_times(fresh, rental)}: {fresh.price}"
