@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,16 +56,20 @@ def started(
     script: str, folder: Path, programs: dict[str, str], **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a script in bash, where programs are those of this machine."""
+    env = environment_of(folder, programs, **environment)
+    return subprocess.run(
+        ["bash", "-eu"], input=script, text=True, env=env, cwd=folder, capture_output=True, check=False, timeout=300
+    )
+
+
+def environment_of(folder: Path, programs: dict[str, str], **environment: str) -> dict[str, str]:
     binaries = folder / "bin"
     binaries.mkdir(exist_ok=True)
     for name, line in programs.items():
         file = binaries / name
         file.write_text(f"#!/bin/sh\nexec {sys.executable} -W ignore {line}\n", encoding="utf-8")
         file.chmod(0o755)
-    env = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}", "TMPDIR": str(folder), **environment}
-    return subprocess.run(
-        ["bash", "-eu"], input=script, text=True, env=env, cwd=folder, capture_output=True, check=False, timeout=300
-    )
+    return {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}", "TMPDIR": str(folder), **environment}
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +108,40 @@ def test_adapters_are_trained_by_the_printed_command(peft, on, layout):
 
 
 def test_adapters_beside_a_base_of_four_bits_are_trained_by_the_printed_command(peft):
-    """On one GPU alone: with two processes on a CPU one of them waits for the other without end."""
     folder, environment = peft
     written = launch(run_of(QLORA, "h100:1", "fsdp"))
     assert written.tool == "trl" and "--load_in_4bit" in written.text
     programs = {"accelerate": f'-m accelerate.commands.accelerate_cli "$@" {SMALL}'}
     done = started(written.text, folder, programs, **environment)
     assert done.returncode == 0 and "'train_loss'" in done.stdout + done.stderr, done.stderr[-3000:]
+
+
+def test_adapters_beside_a_base_of_four_bits_are_trained_by_two_processes(peft):
+    """They train and save. On a CPU one of them then waits for the other at its end: torch leaves their group to it."""
+    folder, environment = peft
+    written = launch(run_of(QLORA, "h100:2", "fsdp"))
+    assert "--num_processes 2" in written.text and "--load_in_4bit" in written.text
+    programs = {"accelerate": f'-m accelerate.commands.accelerate_cli "$@" {SMALL}'}
+    told = folder / "two.txt"
+    with told.open("w", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            ["bash", "-eu"], stdin=subprocess.PIPE, stdout=output, stderr=output, text=True, cwd=folder,
+            env=environment_of(folder, programs, **{**environment, "OUTPUT": "two", "OMP_NUM_THREADS": "1"}),
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            assert process.stdin is not None
+            process.stdin.write(written.text)
+            process.stdin.close()
+            until = time.monotonic() + 300
+            while "Model saved" not in told.read_text() and process.poll() is None and time.monotonic() < until:
+                time.sleep(0.5)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert "'train_loss'" in told.read_text() and "Model saved" in told.read_text(), told.read_text()[-3000:]
+    assert (folder / "two" / "adapter_model.safetensors").stat().st_size > 0
 
 
 def test_a_command_that_cannot_start_is_told(peft):
