@@ -11,6 +11,7 @@ from chipwise.cli.completion import complete_yaml
 from chipwise.cli.declare import argument, option
 from chipwise.cli.options import OutFile, TableJsonCsv
 from chipwise.cli.router import LedgerOpt, PoolsFile, PoolsOpt
+from chipwise.cli.telemetry import StoreOpt
 
 RATES_EXAMPLES = """\b
 Examples:
@@ -30,24 +31,26 @@ def rates(
     pools: PoolsFile,
     ledger: LedgerOpt = "",
     since: SinceOpt = None,
+    store: StoreOpt = "",
     to: Annotated[
         Path | None, option("--to", "FILE", "Write a file of assumptions (YAML): what --assumptions takes.")
     ] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """What costs assume, as this ledger's jobs met it: failures, spot interruptions, and the share of paid hours used.
+    """What costs assume, as this ledger's jobs met it: failures, spot interruptions, utilization and power.
 
     Each with what was met in how much time, and what that makes of the assumption by Bayes' rule: its range is the
-    prior, so that little says little. A slice of TPUs is taken away as one. With --to the figures can be used:
-    `cost`, `report` and `fleet plan` take the file by --assumptions.
+    prior, so that little says little. A slice of TPUs is taken away as one. Power is by a store of telemetry, of chips
+    that are well. With --to the figures can be used: `cost`, `compare`, `report` and `fleet plan` take the file by
+    --assumptions.
     """
     from chipwise import api
     from chipwise.present.output import show
     from chipwise.present.progress import progress
 
     with progress("reading the ledger"):
-        answer = api.observe_rates(pools, ledger, since=since, to=to)
+        answer = api.observe_rates(pools, ledger, since=since, to=to, store=store or None)
     show(answer, output, out)
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
     from chipwise.observe.drift.view import Drifts
     from chipwise.observe.rates.view import Rates
+    from chipwise.observe.store.store import TelemetryStore
 
 
 def observe_rates(
@@ -17,13 +18,15 @@ def observe_rates(
     *,
     since: str | float | None = None,
     to: str | Path | None = None,
+    store: str | Path | None = None,
     knowledge: Knowledge | None = None,
 ) -> Rates:
-    """Say what costs assume of failures, spot interruptions and utilization as a ledger's jobs met it.
+    """Say what costs assume of failures, spot interruptions, utilization and power as a ledger's jobs met it.
 
     `pools` is the pools file of its router: whose chips they are, on which terms. What is assumed is the prior.
     `since` is a day (``"2026-08-01"``) or how long ago (``"90d"``); `to` a file of assumptions to write, for
-    ``Knowledge.default(assumptions_file=...)``.
+    ``Knowledge.default(assumptions_file=...)``. `store` is of the telemetry by which power is measured; by default
+    one's own, where there is one.
 
     >>> observe_rates("examples/pools/local.yaml", "nowhere.db")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -31,12 +34,15 @@ def observe_rates(
     chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
     """
     import time
+    from contextlib import nullcontext
     from dataclasses import replace
 
+    from chipwise.catalog import load
     from chipwise.errors import Refusal
     from chipwise.observe.goodput.fleet import attempt_log
     from chipwise.observe.rates.from_ledger import met_by
-    from chipwise.observe.rates.posterior import rate_of
+    from chipwise.observe.rates.from_telemetry import by_chip, power_met
+    from chipwise.observe.rates.posterior import power_rate, rate_of
     from chipwise.observe.rates.view import Rates
     from chipwise.route.ledger import open_view
     from chipwise.route.load.pools import read_pools
@@ -44,16 +50,32 @@ def observe_rates(
 
     know, now = knowledge_of(knowledge), time.time()
     begin = _since(since, now)
-    by_name = {pool.name: pool for pool in read_pools(pools, know).pools}
-    with open_view(ledger, create=False) as book:
+    read = read_pools(pools, know)
+    by_name = {pool.name: pool for pool in read.pools}
+    telemetry = _telemetry(store)
+    with telemetry or nullcontext(), open_view(ledger, create=False) as book:
+        power = None if telemetry is None else power_met(telemetry, book, read, begin, now)
         met = met_by(book, by_name, begin, now, lambda attempt: attempt_log(ledger, attempt))
     rates = [rate_of(exposure, know.economics(exposure.figure, exposure.cloud)) for exposure in met.exposures]
-    answer = Rates(met=met, rates=rates, today=know.today)
+    if power is not None:
+        chips = load().chips
+        rates += [power_rate(drawn, use, chips[chip]) for (chip, use), drawn in sorted(by_chip(power).items())]
+    answer = Rates(met=met, rates=rates, today=know.today, power=power)
     if to is None:
         return answer
     if not rates:
         raise Refusal("no attempt held chips that count", "jobs that ran in pools of the pools file")
     return replace(answer, file=answer.write(Path(to)))
+
+
+def _telemetry(store: str | Path | None) -> TelemetryStore | None:
+    """The store of telemetry that is named, or one's own where there is one."""
+    from chipwise.io.paths import data_folder
+    from chipwise.observe.store.store import open_store
+
+    if not store and not (data_folder() / "telemetry.db").exists():
+        return None
+    return open_store(str(store or ""), create=False)
 
 
 def _since(since: str | float | None, now: float) -> float:
