@@ -41,6 +41,7 @@ VERBS = (
     "devices",
     "learn_from_runs",
     "accepted_telemetry",
+    "observe_demand",
     "observe_drift",
     "observe_job",
     "observe_jobs",
