@@ -12,7 +12,7 @@ from chipwise.verbs.bench import bench
 from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fleet, predict, report
 from chipwise.verbs.diff import diff
 from chipwise.verbs.facts import chips, models, prices, update_prices
-from chipwise.verbs.history import observe_drift, observe_rates
+from chipwise.verbs.history import observe_demand, observe_drift, observe_rates
 from chipwise.verbs.measure import check, numerics, validate
 from chipwise.verbs.observe import (
     accepted_telemetry,
@@ -31,7 +31,7 @@ from chipwise.verbs.observe import (
 )
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
-from chipwise.verbs.telemetry import node_health
+from chipwise.verbs.telemetry import export_telemetry, node_health
 
 __all__ = [
     "accepted_telemetry",
@@ -47,6 +47,7 @@ __all__ = [
     "devices",
     "diagnose",
     "diff",
+    "export_telemetry",
     "fleet_goodput",
     "layouts",
     "learn_from_runs",
@@ -55,6 +56,7 @@ __all__ = [
     "models",
     "node_health",
     "numerics",
+    "observe_demand",
     "observe_drift",
     "observe_job",
     "observe_jobs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
@@ -77,7 +77,8 @@ class Knowledge:
         day = today or day_of_asking()
         book = OfferFilter.read(cloud, region, max_age, fabric).apply(price_book(prices, fx, day), day)
         book = with_given(book, price, day, know.rates())
-        return cls(load_calibration(), book, know, day, seed)
+        calibration, power = load_calibration(), know.power()
+        return cls(replace(calibration, power=power) if power else calibration, book, know, day, seed)
 
     @classmethod
     def published(cls, refits: bool = False) -> Knowledge:

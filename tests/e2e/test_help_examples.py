@@ -48,7 +48,7 @@ ELSEWHERE = {
     r"observe agent --(metrics|store) .*": "runs until it is stopped; tests/e2e/test_agent_command.py has one",
     r"observe jobs --metrics.*": "runs until it is stopped; tests/e2e/test_monitoring.py has one",
     r".*--ledger unix://.*": "somebody's service",
-    r"observe (scrape|devices|nodes).*": "exporters that run; tests/e2e/test_telemetry_store.py has some",
+    r"observe (scrape|devices|nodes|export).*": "exporters that run; tests/e2e/test_telemetry_store.py has some",
     r"prices update": "a network",
     r"pools drain .*--node .*": "a cluster that runs; tests/e2e/test_slurm_fallback.py has one",
     r".*--open": "a browser that somebody looks at",
@@ -81,6 +81,7 @@ BEFORE = {  # what has to have happened
     ],
     r"jobs (wait|logs) .*|observe (goodput --|jobs?|rates|drift --jobs).*|"
     r"calibrate telemetry --jobs.*": ["router run --pools examples/pools/local.yaml --policy fastest --until-idle"],
+    r"observe demand.*": ["jobs submit examples/jobs/llama-lora.yaml --pools examples/pools/local.yaml"],
     r"jobs retry .*": ["jobs cancel 1 2"],
     r"audit .*": ["jobs submit examples/jobs/hello.yaml --pools examples/pools/local.yaml"],
     r"audit verify --heads .*": ["audit verify -o json --out heads.json"],

@@ -9,6 +9,8 @@ from command import chipwise_here
 from ledger_cases import POOLS, start, submission
 
 import chipwise as cw
+from chipwise.observe.exporters import Sample
+from chipwise.observe.store.store import open_store
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.ledger import open_ledger
 from chipwise.route.ledger.records import AttemptEnd
@@ -109,7 +111,77 @@ def test_the_file_replaces_what_costs_assume(book):
     assert f"50% are used (given, in place of {measured['utilization']['value']:.2g}" in given
 
 
+def telemetry(path, now, devices=4, hot=None, sick=None):
+    """A day of 10-second samples: H100s at 500 W for the first half of it, at 90 W for the second."""
+    with open_store(str(path)) as store:
+        for step in range(0, 24 * 3600, 60):
+            at, busy = int(now) - 24 * 3600 + step, step < 12 * 3600
+            samples = []
+            for gpu in range(devices):
+                labels = (("gpu", str(gpu)), ("model", "NVIDIA H100 80GB HBM3"))
+                one = {"device_power": (500.0 + gpu if busy else 90.0), "device_busy": 0.97 if busy else 0.0}
+                one["device_throttled_by_heat"] = float(gpu == hot and step < 6 * 3600)
+                one["device_remap_failed"] = float(gpu == sick)
+                if gpu in (hot, sick):
+                    one["device_power"] -= 200.0 * busy * (gpu == sick or step < 6 * 3600)
+                samples += [Sample(series, "gpu-1:9400", f"GPU-{gpu}", labels, value) for series, value in one.items()]
+            store.write(samples, at)
+    return path
+
+
+def test_power_is_measured_and_carried_into_costs(book):
+    url, pools, folder = book
+    store = telemetry(folder / "telemetry.db", time.time())
+    answer = cw.observe_rates(pools, url, store=store, to=folder / "rates.yaml")
+    by_name = {rate.name: rate for rate in answer.rates}
+    busy, idle = by_name["chip_watts.h100"], by_name["chip_idle_watts.h100"]
+    assert busy.value == pytest.approx(501.5, rel=0.1) and busy.low < 501.5 < busy.high
+    assert idle.value == pytest.approx(90.0, rel=0.1)
+    assert (busy.exposure.devices, busy.exposure.hours) == (4, pytest.approx(48, rel=0.02))
+    assert [(row.pool, row.use.value, round(row.drawn.watts, -1)) for row in answer.power.pools] == [
+        ("h100", "idle", 90),
+        ("h100", "work", 500),
+    ]
+    env = {"CHIPWISE_TODAY": "2026-11-19"}
+    costs = ["cost", JOB, "--on", "h100:64", "--pricing", "on-premises"]
+    with_file = [*costs, "--assumptions", str(folder / "rates.yaml")]
+    before, after = (json.loads(chipwise_here(*a, "-o", "json", env=env).stdout) for a in (costs, with_file))
+    assert before["statements"][0]["options"][0]["meter_kwh"] > after["statements"][0]["options"][0]["meter_kwh"] * 1.1
+    assert re.search(
+        r"In place of assumptions: chip_idle_watts.h100 [\d.]+, chip_watts.h100 [\d.]+, .*of 2026-",
+        chipwise_here(*with_file, env=env).stdout,
+    )
+    known = cw.Knowledge.default(assumptions_file=folder / "rates.yaml")
+    row = cw.compare(JOB, on="h100:64", knowledge=known).rows[0]
+    assert row.prediction.watts == pytest.approx(busy.value, rel=1e-6)
+    compared = chipwise_here("compare", JOB, "--on", "h100:64", "--assumptions", str(folder / "rates.yaml")).stdout
+    assert f"h100 draws {busy.value:.0f} W while a job holds it" in compared
+    serving = cw.compare("examples/llama-3.1-70b-serve.yaml", on="h100", knowledge=known).rows[0]
+    drawn = serving.joules.value * serving.unit_rate.value / serving.accelerators.count
+    assert drawn == pytest.approx(busy.value, rel=0.02)
+
+
+def test_sick_and_throttled_devices_teach_no_power_and_are_named(book):
+    store = telemetry(book[2] / "telemetry.db", time.time(), hot=0, sick=1)
+    answer = cw.observe_rates(book[1], book[0], store=store, since="2d")
+    (work,) = [row for row in answer.power.pools if row.use.value == "work"]
+    assert work.drawn.watts == pytest.approx((500 * 0.5 + 502 + 503) / 2.5, abs=0.5)
+    assert {(d.device, d.why.value) for d in answer.power.left_out} == {("GPU-0", "throttled"), ("GPU-1", "sick")}
+    assert "sick: gpu-1:9400 GPU-1 (a row of memory could not be remapped)" in str(answer)
+    assert "throttled for 6" in str(answer)
+
+
+def test_without_a_store_power_stays_as_assumed(book, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(book[2] / "data"))
+    answer = cw.observe_rates(book[1], book[0])
+    assert answer.power is None and "Power is as assumed" in str(answer)
+    with pytest.raises(cw.InputError, match="store"):
+        cw.observe_rates(book[1], book[0], store=str(book[2] / "nowhere.db"))
+
+
 WRONG = [
+    ("date: 2026-11-18\nsource: x\nassumptions: {chip_watts.h10: {value: 1, low: 1, high: 1}}", "h100"),
+    ("date: 2026-11-18\nsource: x\nassumptions: {chip_watts: {value: 1, low: 1, high: 1}}", "chip"),
     ("assumptions: {}", "assumptions: missing"),
     ("date: 2026-11-18\nsource: x\nassumptions: {utilisation: {value: 1, low: 1, high: 1}}", "utilization"),
     ("date: 2026-11-18\nsource: x\nassumptions: {utilization: {value: 0.9, low: 0.95, high: 1}}", "holds the value"),

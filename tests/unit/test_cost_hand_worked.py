@@ -75,9 +75,8 @@ def test_on_premises_energy_with_pue():
 
 
 def test_on_premises_a_useful_chip_hour_and_its_break_even():
-    chip = replace(load().chips["h100"], idle_w=100.0)
     mine = Owned(
-        chip,
+        load().chips["h100"],
         servers()["h100"],
         1,
         1,
@@ -91,6 +90,7 @@ def test_on_premises_a_useful_chip_hour_and_its_break_even():
         0.0,
         0.10,
         3000.0,
+        100.0,
     )
     # a month: 6,027.78 + 1,291.67 + 1,877.41 = $9,196.86; over 730.5 h = $12.5898 an hour of the server
     assert HOURS_MONTH == 730.5 and cents(mine.month_usd) == 9196.86

@@ -13,8 +13,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from chipwise.catalog.economics import Assumption, Basis, Economics, check_amount
+from chipwise.catalog.economics import CHIP_IDLE_WATTS, CHIP_WATTS, Assumption, Basis, Economics, check_amount
 from chipwise.catalog.files import rows
+from chipwise.catalog.load import load
 from chipwise.errors import BrokenFile, InputError, UnknownName
 from chipwise.io.atomic import atomic_write
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
@@ -121,12 +122,23 @@ def _replaced(file: str, name: str, know: Economics) -> Assumption:
     if name in know.table:
         return know.table[name]
     base, _, cloud = name.partition(".")
+    if base in (CHIP_WATTS, CHIP_IDLE_WATTS):
+        return of_chip(file, base, cloud)
     clouds = [row["cloud"] for row in rows("clouds.csv")]
     if base not in BY_CLOUD or base not in know.table:
         raise UnknownName(f"{file} assumptions", name, know.table, "; docs/cost.md lists them", what="assumption")
     if cloud not in (*clouds, OWNED):
         raise UnknownName(f"{file} {base}", cloud, (*clouds, OWNED), what="cloud")
     return know(base, cloud)
+
+
+def of_chip(file: str, base: str, name: str) -> Assumption:
+    """What the power of a chip is without a figure: between what its data sheet says of idling and of the most."""
+    chip = load().chips.get(name)
+    if chip is None:
+        raise UnknownName(f"{file} {base}", name, load().chips, what="chip")
+    value = chip.idle_w if base == CHIP_IDLE_WATTS else chip.tdp_w
+    return Assumption(f"{base}.{name}", value, chip.idle_w, chip.tdp_w, "W", "its data sheet", "", "")
 
 
 def _amount(where: str, value: Any) -> float:

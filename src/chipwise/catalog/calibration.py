@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog import bench_files, telemetry_files
+from chipwise.catalog.economics import Assumption
 from chipwise.catalog.telemetry_files import Telemetry
 from chipwise.errors import BrokenFile
 from chipwise.io.brief import brief
@@ -157,6 +158,7 @@ class Calibration:
     load_serving: Callable[[], ServingCalibration] = ServingCalibration  # called when `serving` is asked for
     bench: Bench = field(default_factory=Bench)
     telemetry: Telemetry = field(default_factory=Telemetry)  # what one's own runs took, where that was accepted
+    power: Mapping[str, Assumption] = field(default_factory=dict)  # watts of chips that a file of assumptions has
 
     @property
     def serving(self) -> ServingCalibration:

@@ -30,6 +30,7 @@ ALSO_CALLED = {  # names that people use beside the English one and the ISO 3166
     "deutschland": "germany",
 }
 RATE_RANGE = "range: the rate's change since 2024-06-28, at least 10 %"
+CHIP_WATTS, CHIP_IDLE_WATTS = "chip_watts", "chip_idle_watts"  # with a chip's name: what a file may say of its power
 ANYWHERE = "any/any"  # the site of a cloud's region that is not listed
 
 
@@ -131,6 +132,10 @@ class Economics:
     def value(self, name: str, where: str = "") -> float:
         """The median of an assumption."""
         return self(name, where).value
+
+    def power(self) -> dict[str, Assumption]:
+        """What a file says of the watts of chips, by name; nothing unless there is one."""
+        return {name: a for name, a in self.table.items() if name.partition(".")[0] in (CHIP_WATTS, CHIP_IDLE_WATTS)}
 
     def steps(self, name: str) -> tuple[tuple[float, Assumption], ...]:
         """Assumptions that depend on a size, by that size.

@@ -12,6 +12,7 @@ from chipwise.cli.options import (
     NO_FLAGS,
     NO_PRICE_FLAGS,
     AllOpt,
+    AssumptionsOpt,
     BudgetOpt,
     ByOpt,
     ChipsOpt,
@@ -69,6 +70,7 @@ def compare(
     scenario: ScenarioOpt = None,
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
+    assumptions_file: AssumptionsOpt = None,
     offers: PriceFlags = NO_PRICE_FLAGS,
     launch: LaunchOpt = None,
     launch_for: LaunchForOpt = None,
@@ -107,6 +109,7 @@ def compare(
             "budget": budget,
             "headroom": headroom,
             "disaggregate": disaggregate,
+            "assumptions": assumptions_file,
             "launch": launch,
             "front": front or None,
             "plot": plot,
@@ -123,7 +126,7 @@ def compare(
     for name, value in (("power", power), ("scenario", scenario)):
         if value is not None:
             raise MissingInput([("edge",)], name)
-    known = Knowledge.default(**offers)
+    known = Knowledge.default(assumptions_file=assumptions_file, **offers)
     work = read_any(workload, flags)
     with progress("comparing") as shown:
         comparison = api.compare(

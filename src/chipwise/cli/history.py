@@ -1,4 +1,4 @@
-"""chipwise observe rates, drift: what a ledger's jobs teach decisions."""
+"""chipwise observe rates, drift, demand: what a ledger's jobs teach decisions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.completion import complete_yaml
+from chipwise.cli.completion import complete_chips, complete_yaml, one_of
 from chipwise.cli.declare import argument, option
 from chipwise.cli.options import OutFile, TableJsonCsv
 from chipwise.cli.router import LedgerOpt, PoolsFile, PoolsOpt
+from chipwise.cli.telemetry import StoreOpt
 
 RATES_EXAMPLES = """\b
 Examples:
@@ -23,6 +24,13 @@ Examples:
   chipwise observe drift examples/observe/drift.yaml
   chipwise observe drift --jobs --pools examples/pools/local.yaml -o json
 """
+DEMAND_EXAMPLES = """\b
+Examples:
+  chipwise observe demand --pools examples/observe/pools.yaml
+  chipwise observe demand --pools examples/observe/pools.yaml --since 180d --months 24 --to demand.yaml
+  chipwise observe demand --pools examples/observe/pools.yaml --case high --on h100,h200,v6e --to demand.yaml
+"""
+CASES = ("likely", "low", "high")
 SinceOpt = Annotated[str | None, option("--since", "WHEN", "From a day on (2026-08-01), or so long ago (90d).")]
 
 
@@ -30,24 +38,26 @@ def rates(
     pools: PoolsFile,
     ledger: LedgerOpt = "",
     since: SinceOpt = None,
+    store: StoreOpt = "",
     to: Annotated[
         Path | None, option("--to", "FILE", "Write a file of assumptions (YAML): what --assumptions takes.")
     ] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
-    """What costs assume, as this ledger's jobs met it: failures, spot interruptions, and the share of paid hours used.
+    """What costs assume, as this ledger's jobs met it: failures, spot interruptions, utilization and power.
 
     Each with what was met in how much time, and what that makes of the assumption by Bayes' rule: its range is the
-    prior, so that little says little. A slice of TPUs is taken away as one. With --to the figures can be used:
-    `cost`, `report` and `fleet plan` take the file by --assumptions.
+    prior, so that little says little. A slice of TPUs is taken away as one. Power is by a store of telemetry, of chips
+    that are well. With --to the figures can be used: `cost`, `compare`, `report` and `fleet plan` take the file by
+    --assumptions.
     """
     from chipwise import api
     from chipwise.present.output import show
     from chipwise.present.progress import progress
 
     with progress("reading the ledger"):
-        answer = api.observe_rates(pools, ledger, since=since, to=to)
+        answer = api.observe_rates(pools, ledger, since=since, to=to, store=store or None)
     show(answer, output, out)
 
 
@@ -82,4 +92,38 @@ def drift(
         raise InputError("--jobs", "given", "--pools FILE beside it: the chips that jobs ran on")
     with progress("reading runs"):
         answer = api.observe_drift(file, pools=pools if jobs else None, ledger=ledger)
+    show(answer, output, out)
+
+
+def demand(
+    pools: PoolsFile,
+    ledger: LedgerOpt = "",
+    since: SinceOpt = None,
+    start: Annotated[str | None, option("--start", "MONTH", "First month of the plan. Default: the next one.")] = None,
+    months: Annotated[int, option("--months", "N", "Months of the plan.", min=1)] = 12,
+    case: Annotated[
+        str, option("--case", "WHICH", "likely (the median), low or high (ends of the 90 % interval).", one_of(*CASES))
+    ] = "likely",
+    on: Annotated[
+        str | None,
+        option("--on", "CHIPS", "That may be rented: h100,v6e. Default: those of the pools.", complete_chips),
+    ] = None,
+    to: Annotated[
+        Path | None, option("--to", "FILE", "Write a demand file (YAML): review it, then `fleet plan FILE`.")
+    ] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """What this ledger's jobs asked of chips month by month, with growth and how sure it is: a demand for `fleet plan`.
+
+    Training runs by when they were submitted, services by the requests that their servers' logs show, with the hours
+    of their peak. A short history says little of growth: its months to come are wide. Jobs that say no workload are
+    left out, with their chip-hours: nobody could size other chips for them.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+    from chipwise.present.progress import progress
+
+    with progress("reading the ledger"):
+        answer = api.observe_demand(pools, ledger, since=since, start=start, months=months, case=case, on=on, to=to)
     show(answer, output, out)

@@ -303,10 +303,12 @@ for _verb, _examples in (
     (telemetry.scrape, telemetry.SCRAPE_EXAMPLES),
     (telemetry.agent, telemetry.AGENT_EXAMPLES),
     (telemetry.devices, telemetry.DEVICES_EXAMPLES),
+    (telemetry.export, telemetry.EXPORT_EXAMPLES),
     (sick.nodes, sick.EXAMPLES),
     (telemetry.rules, telemetry.RULES_EXAMPLES),
     (telemetry.dashboards, telemetry.DASHBOARDS_EXAMPLES),
     (history.rates, history.RATES_EXAMPLES),
     (history.drift, history.DRIFT_EXAMPLES),
+    (history.demand, history.DEMAND_EXAMPLES),
 ):
     app.command(_verb.__name__, epilog=_examples)(_verb)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.catalog.economics import Assumption, Economics, Site
+from chipwise.catalog.economics import CHIP_IDLE_WATTS, CHIP_WATTS, Assumption, Economics, Site
 from chipwise.cost import onprem
 from chipwise.cost.case import MONTH, Case
 from chipwise.cost.migration import Migration
@@ -114,6 +114,14 @@ def uncertain(case: Case, deal: Deal, migration: Migration, know: Economics, uti
         low, high = (middle * end / widest.value if widest.value else 0.0 for end in (widest.low, widest.high))
         inputs.append(Input("network_usd", middle, low, high))
         assumed += [a for _, a in steps]
+    power = know.power()
+    busy, idle = (power.get(f"{name}.{case.accelerators.chip.id}") for name in (CHIP_WATTS, CHIP_IDLE_WATTS))
+    if busy is not None:  # else it is part of the prediction
+        assumed.append(busy)
+        if deal.owned is not None:
+            inputs.append(Input(CHIP_WATTS, busy.value, busy.low, busy.high))
+    if idle is not None and deal.owned is not None:
+        assumed.append(idle)
     if migration.weeks_high > 0:
         inputs.append(Input("migration_weeks", migration.weeks, migration.weeks_low, migration.weeks_high))
     assumed += [part.assumed for part in migration.parts]
@@ -165,7 +173,7 @@ def _owned(
     price = mine.usd_kwh * x["energy_price_drift"]
     busy, idle = (
         onprem.energy_usd(mine.server_w(w), mine.site.pue.value, price)
-        for w in (mine.mean_w(case.chips, case.chip_w), mine.chip.idle_w)
+        for w in (mine.mean_w(case.chips, x.get(CHIP_WATTS, case.chip_w)), mine.idle_w)
     )
     energy = hours * (busy + (1 / use - 1) * idle) * mine.servers
     return held / HOURS_MONTH * month * mine.servers, energy, held / HOURS_MONTH * people

@@ -17,7 +17,7 @@ from chipwise.catalog.vendors import vendors
 from chipwise.cost.commitment import checked
 from chipwise.errors import InputError, Refusal
 from chipwise.io.brief import brief
-from chipwise.predict.model.energy import watts
+from chipwise.predict.model.energy import idle_watts, watts
 
 Amount = Any  # a float, or an array of draws
 
@@ -46,6 +46,7 @@ class Owned:
     staff_usd_month: float
     usd_kwh: float
     overhead_w: float  # of the server beside its chips
+    idle_w: float  # of a chip that nobody uses
 
     @property
     def chips(self) -> int:
@@ -68,7 +69,7 @@ class Owned:
 
     def mean_w(self, used: int, chip_w: float) -> float:
         """Mean watts of a chip where so many are used and the others of whole servers idle."""
-        return (used * chip_w + (self.chips - used) * self.chip.idle_w) / self.chips
+        return (used * chip_w + (self.chips - used) * self.idle_w) / self.chips
 
     def energy_usd_per_hour(self, chip_w: float) -> float:
         """US dollars an hour of one server for electricity and, through the PUE, for cooling."""
@@ -77,7 +78,7 @@ class Owned:
     @property
     def idle_usd_per_hour(self) -> float:
         """US dollars an hour of one server for electricity while its chips idle."""
-        return self.energy_usd_per_hour(self.chip.idle_w)
+        return self.energy_usd_per_hour(self.idle_w)
 
     def usd_per_chip_hour(self, utilization: float, chip_w: float) -> float:
         """US dollars for a chip-hour that is used, at a share of hours used."""
@@ -141,6 +142,7 @@ def owned(chip: Chip, chips: int, site: Site, know: Economics, years: float = 3.
         people * know.value("staff_usd_year") / 12 / many,
         site.usd_kwh.value,
         overhead_w(chip, server),
+        idle_watts(chip, know.table),
     )
 
 
@@ -240,6 +242,6 @@ def energy_usd(server_w: Amount, pue: Amount, usd_kwh: Amount) -> Amount:
 def unit_watts(chip: Chip, chips: int, place: Site, know: Economics) -> tuple[float, float]:
     """Watts of a unit that idles and of one at work, with its share of the server and the building's cooling."""
     server = servers().get(chip.id)
-    busy = watts(chip, 1.0)
+    busy, idle = watts(chip, 1.0, know.table), idle_watts(chip, know.table)
     around = overhead_w(chip, server) / server.chips if server else busy * (know.value("server_overhead") - 1)
-    return tuple(chips * (w + around) * place.pue.value for w in (chip.idle_w, busy))  # type: ignore[return-value]
+    return tuple(chips * (w + around) * place.pue.value for w in (idle, busy))  # type: ignore[return-value]

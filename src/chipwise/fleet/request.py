@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chipwise.catalog.economics import Economics
+from chipwise.catalog.economics import CHIP_IDLE_WATTS, CHIP_WATTS, Economics
 from chipwise.fleet.demand import Demand, peak_hours
 from chipwise.fleet.dominance import Dominance
 from chipwise.fleet.market import Buying, stock
@@ -33,7 +33,9 @@ OF_TIMES = (
     "spot_wait_s",
     "checkpoint_gb_s_node",
     "checkpoint_gb_s_all",
-)  # assumptions that times of runs rest on
+    CHIP_WATTS,
+    CHIP_IDLE_WATTS,
+)  # assumptions that times of runs and electricity rest on
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,12 +100,14 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
         if (stamp := clock.read(words)) is not None:
             at, began = stamp, stamp if began is None else began
         for reader in readers:  # the general one is the last, and takes what no other has
-            steps = reader.found.steps
-            before = len(steps)
+            steps, windows = reader.found.steps, reader.found.serving
+            before, windows_before = len(steps), len(windows)
             text = line if isinstance(reader, MlperfReader) else words
             progress = ((not progress or reader.name != GENERAL) and reader.read(text)) or progress
             for each in steps[before:]:
                 each.at, each.line, step = stamp, count, each.step
+            for window in windows[windows_before:]:
+                window.at = stamp
         timings.read(words)
         timers.read(words, step)
         if progress:

@@ -14,7 +14,7 @@ from chipwise.predict.estimate import Estimate, step_estimate
 from chipwise.predict.learn.bench_match import BenchMatch, bench_at
 from chipwise.predict.learn.image_intervals import image_intervals
 from chipwise.predict.learn.launch_cost import LaunchCost
-from chipwise.predict.model.energy import watts
+from chipwise.predict.model.energy import power_in_words, watts
 from chipwise.predict.model.layouts import Layout, Layouts
 from chipwise.predict.model.memory import RESERVE
 from chipwise.predict.model.schedule import COLLECTIVES, Breakdown
@@ -131,7 +131,7 @@ def predict(
         hidden,
         work.memory(layouts).at(0),
         acc.chip.usable_bytes,
-        watts(acc.chip, busy),
+        watts(acc.chip, busy, calibration.power),
         (*assumptions(workload, acc, stack, layout, calibration), *launches_in_words(work.launches)),
         match is not None,
     )
@@ -210,6 +210,7 @@ def assumptions(
         *uncalibrated_in_words(stack, calibration),
         *measured_in_words(workload, acc, stack, calibration),
         *observed_in_words(workload, acc, stack, calibration),
+        *power_in_words([chip], calibration.power),
         "energy: chips only; servers, cooling and the network come on top",
     ]
     words = {

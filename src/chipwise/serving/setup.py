@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.catalog.serving_defaults import ServingDefaults
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.io.brief import brief
-from chipwise.predict.model.energy import watts
+from chipwise.predict.model.energy import Figures, waiting_watts, watts
 from chipwise.serving.bounds import StepBound, step_bound
 from chipwise.serving.coefficients import OPEN_LOAD, Coefficients, coefficients, labels, server_alone
 from chipwise.serving.limits import LARGEST
@@ -59,6 +59,7 @@ class Replica:
     prompt_parts: Parts | None = None  # of prompts that pass an encoder of their own; None: those of all tokens
     prompt_bound: StepBound | None = None
     draft: Draft | None = None
+    power: Figures = field(default_factory=dict)  # what was measured of chips
 
     @property
     def model(self) -> Model:
@@ -107,8 +108,8 @@ class Replica:
             0.0 if self.slot else max(read * self.factor, least.context_s),
             max(pair * self.factor, least_prompt.pair_s),
             max(sequence * self.factor, self.slot * least.context_s),
-            self.chip.idle_w * each,
-            watts(self.chip, 1.0) * each,
+            waiting_watts(self.chip, self.power) * each,
+            watts(self.chip, 1.0, self.power) * each,
             prompt_s=encoder,
         )
         d = self.draft
@@ -242,6 +243,7 @@ def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | N
         prompt_parts=parts(spec, calibration, GRID, prompt=True) if encodes else None,
         prompt_bound=step_bound(spec, prompt=True) if encodes else None,
         draft=draft,
+        power=calibration.power,
     )
 
 

@@ -1,14 +1,17 @@
-"""Verbs of what the jobs of a ledger teach decisions: rates and drift."""
+"""Verbs of what the jobs of a ledger teach decisions: rates, drift and demand."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
+    from chipwise.observe.demand.view import ObservedDemand
     from chipwise.observe.drift.view import Drifts
     from chipwise.observe.rates.view import Rates
+    from chipwise.observe.store.store import TelemetryStore
 
 
 def observe_rates(
@@ -17,13 +20,15 @@ def observe_rates(
     *,
     since: str | float | None = None,
     to: str | Path | None = None,
+    store: str | Path | None = None,
     knowledge: Knowledge | None = None,
 ) -> Rates:
-    """Say what costs assume of failures, spot interruptions and utilization as a ledger's jobs met it.
+    """Say what costs assume of failures, spot interruptions, utilization and power as a ledger's jobs met it.
 
     `pools` is the pools file of its router: whose chips they are, on which terms. What is assumed is the prior.
     `since` is a day (``"2026-08-01"``) or how long ago (``"90d"``); `to` a file of assumptions to write, for
-    ``Knowledge.default(assumptions_file=...)``.
+    ``Knowledge.default(assumptions_file=...)``. `store` is of the telemetry by which power is measured; by default
+    one's own, where there is one.
 
     >>> observe_rates("examples/pools/local.yaml", "nowhere.db")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -31,12 +36,15 @@ def observe_rates(
     chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
     """
     import time
+    from contextlib import nullcontext
     from dataclasses import replace
 
+    from chipwise.catalog import load
     from chipwise.errors import Refusal
     from chipwise.observe.goodput.fleet import attempt_log
     from chipwise.observe.rates.from_ledger import met_by
-    from chipwise.observe.rates.posterior import rate_of
+    from chipwise.observe.rates.from_telemetry import by_chip, power_met
+    from chipwise.observe.rates.posterior import power_rate, rate_of
     from chipwise.observe.rates.view import Rates
     from chipwise.route.ledger import open_view
     from chipwise.route.load.pools import read_pools
@@ -44,16 +52,32 @@ def observe_rates(
 
     know, now = knowledge_of(knowledge), time.time()
     begin = _since(since, now)
-    by_name = {pool.name: pool for pool in read_pools(pools, know).pools}
-    with open_view(ledger, create=False) as book:
+    read = read_pools(pools, know)
+    by_name = {pool.name: pool for pool in read.pools}
+    telemetry = _telemetry(store)
+    with telemetry or nullcontext(), open_view(ledger, create=False) as book:
+        power = None if telemetry is None else power_met(telemetry, book, read, begin, now)
         met = met_by(book, by_name, begin, now, lambda attempt: attempt_log(ledger, attempt))
     rates = [rate_of(exposure, know.economics(exposure.figure, exposure.cloud)) for exposure in met.exposures]
-    answer = Rates(met=met, rates=rates, today=know.today)
+    if power is not None:
+        chips = load().chips
+        rates += [power_rate(drawn, use, chips[chip]) for (chip, use), drawn in sorted(by_chip(power).items())]
+    answer = Rates(met=met, rates=rates, today=know.today, power=power)
     if to is None:
         return answer
     if not rates:
         raise Refusal("no attempt held chips that count", "jobs that ran in pools of the pools file")
     return replace(answer, file=answer.write(Path(to)))
+
+
+def _telemetry(store: str | Path | None) -> TelemetryStore | None:
+    """The store of telemetry that is named, or one's own where there is one."""
+    from chipwise.io.paths import data_folder
+    from chipwise.observe.store.store import open_store
+
+    if not store and not (data_folder() / "telemetry.db").exists():
+        return None
+    return open_store(str(store or ""), create=False)
 
 
 def _since(since: str | float | None, now: float) -> float:
@@ -108,3 +132,97 @@ def observe_drift(
     know = knowledge_of(knowledge)
     candidates = [candidate(source, know.calibration) for source in sources]
     return Drifts(groups=groups_of(candidates), left_out=[one for one in candidates if one.run is None])
+
+
+MOST_WORKLOADS = 100  # of a demand file
+
+
+def observe_demand(
+    pools: str | Path,
+    ledger: str = "",
+    *,
+    since: str | float | None = None,
+    start: str | None = None,
+    months: int = 12,
+    case: str = "likely",
+    on: str | Sequence[str] | None = None,
+    to: str | Path | None = None,
+    knowledge: Knowledge | None = None,
+) -> ObservedDemand:
+    """Say what a ledger's jobs asked of chips month by month, and what that makes of the months to come.
+
+    `pools` is the pools file of its router. `to` is a demand file to write, for ``plan_fleet``: of `months` from
+    `start` on (``"2027-01"``; by default the next), in the ``"likely"``, ``"low"`` or ``"high"`` `case` of the 90 %
+    interval, on the chips of the pools or on those that `on` names.
+
+    >>> observe_demand("examples/pools/local.yaml", "nowhere.db", case="worst")
+    Traceback (most recent call last):
+        ...
+    chipwise.errors.UnknownName: case: unknown name 'worst'; expected one of high, likely, low
+    """
+    import time
+    from dataclasses import replace
+
+    from chipwise.catalog import exact_chip
+    from chipwise.errors import InputError, Refusal, UnknownName
+    from chipwise.observe.demand.demand_file import Asked, Frame
+    from chipwise.observe.demand.history import observed_demand
+    from chipwise.observe.demand.records import Case, LeftOut, Skipped, month_index
+    from chipwise.observe.demand.trend import trend_of
+    from chipwise.observe.demand.view import ObservedDemand
+    from chipwise.observe.goodput.fleet import attempt_log
+    from chipwise.route.ledger import open_view
+    from chipwise.route.load.pools import read_pools
+    from chipwise.verbs.arguments import knowledge_of
+
+    if case not in list(Case):
+        raise UnknownName("case", case, list(Case))
+    if not 1 <= months <= 120:
+        raise InputError("months", months, "1 to 120")
+    know, now = knowledge_of(knowledge), time.time()
+    begin = _since(since, now)
+    first = month_index(know.today.year, know.today.month) + 1 if start is None else _month_of(start)
+    named = [on] if isinstance(on, str) else list(on or ())
+    chips = [exact_chip(name.strip()).id for text in named for name in text.split(",")]
+    theirs = read_pools(pools, know).pools
+    with open_view(ledger, create=False) as book:
+        observed = observed_demand(book, begin, now, lambda attempt: attempt_log(ledger, attempt))
+    asked = [
+        Asked(past=past, trend=trend_of(past.months, past.kind, first, months))
+        for past in observed.pasts[:MOST_WORKLOADS]
+    ]
+    many = [
+        Skipped(name=past.name, why=LeftOut.MANY, jobs=past.jobs, chip_hours=past.chip_hours)
+        for past in observed.pasts[MOST_WORKLOADS:]
+    ]
+    rented = list(dict.fromkeys(chips or [pool.chip for pool in theirs if pool.family != "cpu"]))
+    seen = [past.months[0].name for past in observed.pasts if past.months]
+    frame = Frame(
+        name="observed",
+        case=Case(case),
+        source=f"jobs of ledger {Path(observed.ledger).name}" + (f" from {min(seen)} on" if seen else ""),
+        day=know.today.isoformat(),
+        first=first,
+        months=months,
+        pools=theirs,
+        chips=rented,
+    )
+    answer = ObservedDemand(observed=observed, asked=asked, skipped=[*observed.skipped, *many], frame=frame)
+    if to is None:
+        return answer
+    if not asked:
+        raise Refusal("no job says what it runs", "jobs with a workload: a plan sizes other chips for it")
+    return replace(answer, file=answer.write(Path(to)))
+
+
+def _month_of(text: str) -> int:
+    from datetime import datetime
+
+    from chipwise.errors import InputError
+    from chipwise.observe.demand.records import month_index
+
+    try:
+        month = datetime.strptime(text, "%Y-%m")
+    except ValueError:
+        raise InputError("start", text, "a month such as 2027-01") from None
+    return month_index(month.year, month.month)

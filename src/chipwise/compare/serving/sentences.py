@@ -25,6 +25,7 @@ from chipwise.compare.serving.flips import Relaxed, relaxed_in_words
 from chipwise.compare.serving.row import ServingRow
 from chipwise.errors import Refusal
 from chipwise.predict.estimate import Estimate
+from chipwise.predict.model.energy import power_in_words
 from chipwise.present.numbers import plural, times
 from chipwise.prices import fabric_in_words, prices_in_words, sold
 from chipwise.serving.capacity import COUNT, LONG
@@ -251,6 +252,7 @@ def assumptions(comparer: ServingComparer, rows: Sequence[ServingRow], fixed: bo
         "not counted: idle hours, replicas spare for failures, the router, storage, network, support, discounts",
         spot_in_words(rows, lambda row: row.accelerators.chip.id, " an hour"),
         f"calibration of {calibration.date} on {calibration.rows:,} published serving rows",
+        *power_in_words((r.accelerators.chip for r in rows), comparer.knowledge.calibration.power),
     ]
     if rows[0].writes:
         said.append("unloaded: the time per token of a request that meets no other (batch 1)")

@@ -24,6 +24,7 @@ from chipwise.compare.training.row import TrainingRow
 from chipwise.errors import DoesNotFit, NoLayout, Refusal
 from chipwise.layout.headroom import in_words as headroom_in_words
 from chipwise.predict.estimate import Estimate
+from chipwise.predict.model.energy import power_in_words
 from chipwise.predict.prediction import lora_in_words
 from chipwise.present.numbers import times
 from chipwise.prices import fabric_in_words, prices_in_words, why_no_price
@@ -182,6 +183,7 @@ def assumptions(comparer: TrainingComparer, rows: Sequence[TrainingRow], fixed: 
         f"layouts leave {headroom_in_words(comparer.headroom)} of each chip free",
         *lora_in_words(comparer.workload),
         f"calibration of {calibration.date} on {calibration.rows:,} published rows",
+        *power_in_words((r.accelerators.chip for r in rows), comparer.knowledge.calibration.power),
     ]
     if any(r.prediction.step.evidence == "bounded" for r in rows):
         said.append("bounded rows are ranked by value and picked by the high end of their interval")

@@ -30,12 +30,12 @@ def look_at_nodes(
     if pools is None:
         return NodeHealth(store=where, nodes=nodes)
     if not drain:
-        names, problems = _names(pools, "")
-        return NodeHealth(store=where, nodes=[_placed(node, names) for node in nodes], asked=True, problems=problems)
+        names, problems = names_by_pool(pools, "")
+        return NodeHealth(store=where, nodes=[placed(node, names) for node in nodes], asked=True, problems=problems)
     with open_view(ledger) as book:
-        names, problems = _names(pools, book.uid)
-        placed = drained([_placed(node, names) for node in nodes], names, book, time.time())
-        return NodeHealth(store=where, nodes=placed, asked=True, ledger=book.where, problems=problems)
+        names, problems = names_by_pool(pools, book.uid)
+        after = drained([placed(node, names) for node in nodes], names, book, time.time())
+        return NodeHealth(store=where, nodes=after, asked=True, ledger=book.where, problems=problems)
 
 
 def nodes_of(telemetry: TelemetryStore, since: int) -> list[Node]:
@@ -63,7 +63,7 @@ def _symptoms(telemetry: TelemetryStore, series: Sequence[Newest], since: int) -
     return sorted(symptoms, key=lambda one: (SEVERITIES.index(one.severity), not one.confirmed, -one.last))
 
 
-def _names(pools: Pools, uid: str) -> tuple[dict[str, Sequence[str]], list[str]]:
+def names_by_pool(pools: Pools, uid: str) -> tuple[dict[str, Sequence[str]], list[str]]:
     """Nodes by pool, and why a backend does not tell its own."""
     names: dict[str, Sequence[str]] = {}
     problems = []
@@ -75,7 +75,7 @@ def _names(pools: Pools, uid: str) -> tuple[dict[str, Sequence[str]], list[str]]
     return names, problems
 
 
-def _placed(node: Node, names: Mapping[str, Sequence[str]]) -> Node:
+def placed(node: Node, names: Mapping[str, Sequence[str]]) -> Node:
     """A node with the pools that have it: exporters tell the port with the host, and some the domain."""
     host = node.host.rpartition(":")[0] if node.host.rpartition(":")[2].isdigit() else node.host
     for spelling in (host, host.partition(".")[0]):

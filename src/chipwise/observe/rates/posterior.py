@@ -2,8 +2,8 @@
 
 The prior is the distribution that bills draw an assumption from (lognormal on either side of its median), so that
 nothing met answers the assumption itself, and little met hardly moves it. Failures and interruptions are Poisson counts
-of their exposure; a share of paid hours is a beta likelihood as strong as its weeks are alike. Quadrature over the
-prior's deviations: on a grid, and again where the weight is.
+of their exposure; a share of paid hours is a beta likelihood as strong as its weeks are alike; watts have Student's t
+of a mean over devices and days. Quadrature over the prior's deviations: on a grid, and again where the weight is.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog.economics import Assumption
+from chipwise.catalog import Chip
+from chipwise.catalog.economics import Assumption, Basis
 from chipwise.cost.sampling import Input
+from chipwise.observe.rates.power import Drawn, Use
 from chipwise.observe.rates.records import Exposure, Figure, Rate
+from chipwise.predict.model.energy import watts
 
 Array = NDArray[np.float64]
 POINTS = 20_001
@@ -32,6 +35,26 @@ def rate_of(exposure: Exposure, assumed: Assumption) -> Rate:
         share = exposure.figure is Figure.UTILIZATION
         likelihood = _of_share(exposure) if share else _of_count(exposure)
         low, value, high = quantiles(prior(assumed), likelihood)
+    return Rate(exposure=exposure, assumed=assumed, value=value, low=low, high=high)
+
+
+ALIKE = 0.10  # by how much of their mean devices and days differ, before anybody has seen several (own, 2026-11-19)
+IDLE_RANGE = 0.7, 1.4  # times what a data sheet says of idling: with memory held or not (own, 2026-11-19)
+
+
+def power_rate(drawn: Drawn, use: Use, chip: Chip) -> Rate:
+    """What a chip draws, with what was met; before it the model of a step is the prior."""
+    figure = Figure.WATTS if use is Use.WORK else Figure.IDLE_WATTS
+    name = f"{figure}.{chip.id}"
+    if use is Use.WORK:
+        value, low, high, note = watts(chip, 1.0), watts(chip, 0.0), chip.tdp_w, "computing; waiting to its rated power"
+    else:
+        value, note = chip.idle_w, "its data sheet"
+        low, high = (value * times for times in IDLE_RANGE)
+    assumed = Assumption(name, value, low, high, "W", Basis.ASSUMED.value, "", note)
+    exposure = Exposure(figure=figure, cloud=chip.id, devices=drawn.devices, days=drawn.days)
+    exposure.add(drawn.hours, drawn.began, drawn.ended, drawn.kwh)
+    low, value, high = quantiles(prior(assumed), _of_mean(drawn))
     return Rate(exposure=exposure, assumed=assumed, value=value, low=low, high=high)
 
 
@@ -71,6 +94,15 @@ def _of_share(exposure: Exposure) -> Callable[[Array], Array]:
 
     share, many = weekly(exposure)
     return lambda shares: np.asarray(xlogy(share * many, shares) + xlog1py((1 - share) * many, -shares))
+
+
+def _of_mean(drawn: Drawn) -> Callable[[Array], Array]:
+    """Student's t, in which devices and days that are as much alike as is assumed count as one more."""
+    fewest = min(drawn.devices, drawn.days)
+    freedom = float(fewest)
+    mean = drawn.watts
+    scale = ((freedom - 1) * drawn.variance() + (mean * ALIKE) ** 2 / fewest) / freedom
+    return lambda watts: np.asarray(-(freedom + 1) / 2 * np.log1p((watts - mean) ** 2 / (freedom * scale)))
 
 
 def weekly(exposure: Exposure) -> tuple[float, float]:

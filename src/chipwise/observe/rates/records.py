@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chipwise.catalog.economics import Assumption
+from chipwise.observe.rates.power import Drawn, Use
 
 
 class Figure(StrEnum):
@@ -14,6 +15,8 @@ class Figure(StrEnum):
     FAILURES = "failure_chip_hour"
     INTERRUPTIONS = "spot_per_hour"
     UTILIZATION = "utilization"
+    WATTS = "chip_watts"
+    IDLE_WATTS = "chip_idle_watts"
 
 
 class Cause(StrEnum):
@@ -39,11 +42,13 @@ class Exposure:
     """What was met, in how much time."""
 
     figure: Figure
-    cloud: str = ""  # "owned" for one's own; empty of a figure that knows no clouds
+    cloud: str = ""  # "owned" for one's own; of watts the chip; empty of a figure that knows no clouds
     hours: float = 0.0  # of chips; of instances or slices for interruptions; paid for, for utilization
-    count: float = 0.0  # failures or interruptions; hours used, for utilization
+    count: float = 0.0  # failures or interruptions; hours used, for utilization; kWh, for watts
     began: float = float("inf")
     ended: float = 0.0
+    devices: int = 0  # for watts
+    days: int = 0
     weeks: list[tuple[float, float]] = field(default_factory=list)  # paid and used hours of each, for utilization
 
     def add(self, hours: float, began: float, ended: float, count: float = 0.0) -> None:
@@ -82,3 +87,43 @@ class Rate:
         """The assumption that it is of."""
         where = self.exposure.cloud
         return f"{self.exposure.figure}.{where}" if where else self.exposure.figure.value
+
+
+class Untold(StrEnum):
+    """Why what a device drew does not count."""
+
+    SICK = "sick"
+    THROTTLED = "throttled"  # for the hours in which heat kept its clocks down
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLeftOut:
+    """A device whose power does not count, or not for some hours."""
+
+    host: str
+    device: str
+    pool: str
+    why: Untold
+    what: str = ""  # it has
+    hours: float | None = None  # None: all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPower:
+    """What the devices of a pool drew."""
+
+    pool: str
+    chip: str
+    use: Use
+    drawn: Drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerMet:
+    """What a store says of power, with what could not be counted."""
+
+    store: str
+    pools: tuple[PoolPower, ...] = ()
+    left_out: tuple[DeviceLeftOut, ...] = ()
+    unplaced: int = 0  # devices of hosts that no pool has
+    problems: tuple[str, ...] = ()  # of backends that don't tell their nodes

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from chipwise.catalog.assumption_file import write_assumption_file
 from chipwise.catalog.economics import Assumption, Basis
-from chipwise.observe.rates.records import Figure, LeftOut, Met, Rate
+from chipwise.observe.rates.power import Use
+from chipwise.observe.rates.records import DeviceLeftOut, Figure, LeftOut, Met, PoolPower, PowerMet, Rate, Untold
 from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import Column, flat, record, table
 from chipwise.present.numbers import number, plural
@@ -22,6 +23,8 @@ _EXPOSED = {
     Figure.INTERRUPTIONS: ("interruption", "instance-hours"),
     Figure.UTILIZATION: ("hour used", "chip-hours paid for"),
 }
+_USES = {Use.WORK: "a job holds them", Use.IDLE: "idle"}
+_WATTS = (Figure.WATTS, Figure.IDLE_WATTS)
 _REASONS = {
     LeftOut.NO_POOL: "the pools file has no such pool",
     LeftOut.NO_CLOUD: "the pools file names no cloud of theirs",
@@ -30,6 +33,9 @@ _REASONS = {
 
 
 def _met(rate: Rate) -> str:
+    if rate.exposure.figure in _WATTS:
+        devices, days = plural(rate.exposure.devices, "device"), plural(rate.exposure.days, "day")
+        return f"{rate.exposure.count:,.4g} kWh in {rate.exposure.hours:,.4g} hours of {devices}, {days}"
     what, hours = _EXPOSED[rate.exposure.figure]
     if rate.exposure.figure is Figure.UTILIZATION:
         return f"{rate.exposure.count:,.4g} of {rate.exposure.hours:,.4g} {hours}"
@@ -45,7 +51,9 @@ def _day(at: float) -> str:
 
 
 RATE_COLUMNS: tuple[Column[Rate], ...] = (
-    Column("name", lambda r: r.name, "assumption", words=True, help="with its cloud, or `owned`"),
+    Column(
+        "name", lambda r: r.name, "assumption", words=True, help="with its cloud, or `owned`; of watts with the chip"
+    ),
     Column(
         "assumed", lambda r: r.assumed.value, "assumed", lambda r: f"{r.assumed.value:.3g}", help="without these jobs"
     ),
@@ -55,13 +63,26 @@ RATE_COLUMNS: tuple[Column[Rate], ...] = (
     Column("low", lambda r: r.low, help="of its 90 % interval"),
     Column("high", lambda r: r.high, "90 %", lambda r: _range(r.low, r.high)),
     Column("unit", lambda r: r.assumed.unit, "unit", words=True),
-    Column("count", lambda r: r.exposure.count, help="failures, interruptions, or hours used"),
+    Column("count", lambda r: r.exposure.count, help="failures, interruptions, hours used, or kWh"),
     Column("hours", lambda r: r.exposure.hours, "met", _met, words=True, help="of chips, of instances, or paid for"),
+    Column("devices", lambda r: r.exposure.devices or None, help="of watts"),
+    Column("days", lambda r: r.exposure.days or None, help="of watts, on which there is something"),
     Column("began", lambda r: _day(r.exposure.began), "from", words=True),
     Column("ended", lambda r: _day(r.exposure.ended), "to", words=True),
     Column("assumed_source", lambda r: r.assumed.source, help="where the assumption is from"),
     Column("assumed_date", lambda r: r.assumed.date),
 )
+POWER_COLUMNS: tuple[Column[PoolPower], ...] = (
+    Column("pool", lambda p: p.pool, "pool", words=True),
+    Column("chip", lambda p: p.chip, "chip", words=True),
+    Column("use", lambda p: p.use.value, "while", lambda p: _USES[p.use], words=True),
+    Column("watts", lambda p: p.drawn.watts, "W a chip", lambda p: f"{p.drawn.watts:.0f}", help="the mean over time"),
+    Column("device_hours", lambda p: p.drawn.hours, "device-hours", lambda p: f"{p.drawn.hours:,.4g}"),
+    Column("devices", lambda p: p.drawn.devices, "devices"),
+    Column("days", lambda p: p.drawn.days, "days"),
+    Column("kwh", lambda p: p.drawn.kwh),
+)
+MOST_NAMED = 8  # devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -73,6 +94,7 @@ class Rates(Result):
     met: Met
     rates: Sequence[Rate]
     today: date
+    power: PowerMet | None = None  # None: there is no store of telemetry
     file: Path | None = None  # that was written
 
     def assumptions(self) -> list[Assumption]:
@@ -97,7 +119,8 @@ class Rates(Result):
         """What they are from, in words."""
         began = min((rate.exposure.began for rate in self.rates), default=0.0)
         ended = max((rate.exposure.ended for rate in self.rates), default=0.0)
-        return f"jobs of ledger {Path(self.met.ledger).name}, {_day(began)} to {_day(ended)}"
+        power = "" if self.power is None or not self.power.pools else " and telemetry"
+        return f"jobs of ledger {Path(self.met.ledger).name}{power}, {_day(began)} to {_day(ended)}"
 
     def write(self, path: Path) -> Path:
         """Write them as a file of assumptions, for `--assumptions`."""
@@ -112,6 +135,7 @@ class Rates(Result):
             "attempts": met.attempts,
             "rates": [record(RATE_COLUMNS, rate) for rate in self.rates],
             "left_out": [{"pool": pool, "reason": why, "chip_hours": hours} for pool, why, hours in met.left_out],
+            "power": None if self.power is None else _power(self.power),
             "restarts": met.restarts,
             "unread": met.unread,
             "bad_rows": list(met.bad_rows),
@@ -128,6 +152,9 @@ class Rates(Result):
         out: list[Block] = [Text(f"{where}: {plural(self.met.attempts, 'attempt')} that held chips")]
         if self.rates:
             out.append(table(RATE_COLUMNS, self.rates))
+        if self.power is not None and self.power.pools:
+            title = f"Power, by the store {safe(self.power.store)}"
+            out.append(table(POWER_COLUMNS, self.power.pools, title))
         return [*out, *(Text(line) for line in self._notes())]
 
     def _notes(self) -> list[str]:
@@ -145,6 +172,52 @@ class Rates(Result):
             many = plural(met.unread, "attempt")
             lines.append(f"{many} failed without output to be had: taken for the program's own fault")
         lines += [f"left out: {safe(line)}" for line in met.bad_rows]
+        lines += _power_notes(self.power)
         if self.file is not None:
-            lines.append(f"Written to {self.file}: `cost`, `report` and `fleet plan` take it by --assumptions")
+            lines.append(
+                f"Written to {self.file}: `cost`, `compare`, `report` and `fleet plan` take it by --assumptions"
+            )
         return lines
+
+
+def _power(power: PowerMet) -> dict[str, Any]:
+    return {
+        "store": power.store,
+        "pools": [record(POWER_COLUMNS, row) for row in power.pools],
+        "left_out": [
+            {
+                "host": d.host,
+                "device": d.device,
+                "pool": d.pool,
+                "reason": d.why.value,
+                "what": d.what,
+                "hours": d.hours,
+            }
+            for d in power.left_out
+        ],
+        "unplaced": power.unplaced,
+        "problems": list(power.problems),
+    }
+
+
+def _power_notes(power: PowerMet | None) -> list[str]:
+    if power is None:
+        return ["Power is as assumed: there is no store of telemetry (`observe agent` and `observe scrape` make one)"]
+    lines = [_left_out(power.left_out, why) for why in Untold if any(d.why is why for d in power.left_out)]
+    if power.unplaced:
+        lines.append(
+            f"Left out of power: {plural(power.unplaced, 'device')} of hosts that no pool names, or several do"
+        )
+    lines += [f"Nodes are not known: {safe(problem)}" for problem in power.problems]
+    if not power.pools and not lines:
+        lines.append(f"The store {safe(power.store)} has no power of devices")
+    return lines
+
+
+def _left_out(devices: Sequence[DeviceLeftOut], why: Untold) -> str:
+    theirs = [device for device in devices if device.why is why]
+    names = [f"{safe(d.host)} {safe(d.device)}" + (f" ({safe(d.what)})" if d.what else "") for d in theirs[:MOST_NAMED]]
+    more = f" and {len(theirs) - MOST_NAMED} more" if len(theirs) > MOST_NAMED else ""
+    hours = sum(device.hours or 0.0 for device in theirs)
+    what = "sick" if why is Untold.SICK else f"throttled for {hours:,.3g} device-hours"
+    return f"Left out of power, {what}: {', '.join(names)}{more}"

@@ -94,7 +94,7 @@ class Predictor:
             else (check_reference(p, variant, self.calibration, self.check, self.progress))
         )
         notes = [check.note, _slice(variant, acc)]
-        duration, share = p.duration, p.watts / watts(acc.chip, 1.0)
+        duration, share = p.duration, p.watts / watts(acc.chip, 1.0, self.calibration.power)
         if check.step is not None:
             duration = check.step.scaled(workload.train.steps)
         hosts = max(1, ceil(acc.count / acc.chip.fabric.host_chips))

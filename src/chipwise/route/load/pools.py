@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog import Chip, exact_chip, load
-from chipwise.catalog.economics import Economics, economics, region_site
+from chipwise.catalog.economics import CHIP_WATTS, Economics, economics, region_site
 from chipwise.cost.onprem import unit_watts
 from chipwise.errors import BrokenFile, InputError, UnknownName
 from chipwise.io.clock import day_of_asking
@@ -312,9 +312,11 @@ class _PoolReader:
             return 0.0
         site = region_site(spec.cloud or "", spec.region or "")
         _, busy = unit_watts(chip, 1, site, self.know)
+        measured = self.know.power().get(f"{CHIP_WATTS}.{chip.id}")
+        own = f"{chip.tdp_w:.0f} W rated" if measured is None else f"{measured.value:.0f} W {measured.source}"
         self.say(
             spec,
-            f"{busy:.0f} W a busy chip: {chip.tdp_w:.0f} W rated, its share of the server, and PUE "
+            f"{busy:.0f} W a busy chip: {own}, its share of the server, and PUE "
             f"{site.pue.value:g} ({site.pue.source}, {site.pue.date})",
         )
         return busy

@@ -1,0 +1,1 @@
+"""What was wanted of chips month by month, by what ran, and what that makes of the months to come."""
