@@ -40,6 +40,7 @@ VERBS = (
     "devices",
     "learn_from_runs",
     "accepted_telemetry",
+    "observe_advice",
     "observe_demand",
     "observe_drift",
     "observe_job",

@@ -309,5 +309,6 @@ for _verb, _examples in (
     (history.rates, history.RATES_EXAMPLES),
     (history.drift, history.DRIFT_EXAMPLES),
     (history.demand, history.DEMAND_EXAMPLES),
+    (history.advice, history.ADVICE_EXAMPLES),
 ):
     app.command(_verb.__name__, epilog=_examples)(_verb)

@@ -1,13 +1,15 @@
-"""Verbs of what the jobs of a ledger teach decisions: rates, drift and demand."""
+"""Verbs of what the jobs of a ledger teach decisions: rates, drift, demand and advice."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
+    from chipwise.observe.advice.view import PoolAdvice
     from chipwise.observe.demand.view import ObservedDemand
     from chipwise.observe.drift.view import Drifts
     from chipwise.observe.rates.view import Rates
@@ -36,7 +38,6 @@ def observe_rates(
     chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
     """
     import time
-    from contextlib import nullcontext
     from dataclasses import replace
 
     from chipwise.catalog import load
@@ -226,3 +227,87 @@ def _month_of(text: str) -> int:
     except ValueError:
         raise InputError("start", text, "a month such as 2027-01") from None
     return month_index(month.year, month.month)
+
+
+def observe_advice(
+    pools: str | Path,
+    ledger: str = "",
+    *,
+    since: str | float | None = None,
+    policy: str | None = None,
+    change: Mapping[str, int] | Sequence[str] | None = None,
+    mix: str | Path | Sequence[str | Path] | None = None,
+    store: str | Path | None = None,
+    knowledge: Knowledge | None = None,
+) -> PoolAdvice:
+    """Say which pools are idle, saturated or sick, and what the same jobs would have met and cost on other pools.
+
+    `pools` is the pools file of the ledger's router. The jobs since a day, or so long ago, are replayed by its `policy`
+    on its pools, without what lay idle, with more where jobs waited, with a `change` of yours (``{"h100": 16}`` or
+    ``["h100=16"]``) and on the pools of other files (`mix`). A `store` of telemetry tells of sick nodes.
+
+    >>> observe_advice("examples/pools/local.yaml", "nowhere.db")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
+    """
+    import time
+
+    from chipwise.errors import Refusal
+    from chipwise.observe.advice.records import Mix
+    from chipwise.observe.advice.replay import mixes, replayed
+    from chipwise.observe.advice.usage import used_pools
+    from chipwise.observe.advice.view import PoolAdvice
+    from chipwise.observe.goodput.fleet import attempt_log
+    from chipwise.observe.nodes.look import sick_by_pool
+    from chipwise.route.estimates.options import Estimator
+    from chipwise.route.estimates.predicted import Predictor
+    from chipwise.route.ledger import open_view
+    from chipwise.route.load.pools import read_pools
+    from chipwise.route.policies import DEFAULT_POLICY, policy_list
+    from chipwise.verbs.arguments import knowledge_of
+
+    know, now = knowledge_of(knowledge), time.time()
+    begin = _since(since, now)
+    read = read_pools(pools, know)
+    wanted = _counts(change, {pool.name: pool.count for pool in read.pools})
+    files = [mix] if isinstance(mix, str | Path) else list(mix or ())
+    others = [Mix(name=Path(file).stem, pools=read_pools(file, know).pools) for file in files]
+    telemetry = _telemetry(store)
+    with telemetry or nullcontext(), open_view(ledger, create=False) as book:
+        jobs = book.jobs()
+        if not jobs:
+            raise Refusal("no job is in this ledger", "jobs that ran")
+        span = max(begin, min(job.submitted for job in jobs)), now
+        sick, problems = sick_by_pool(telemetry, read, book.uid, int(begin)) if telemetry is not None else ({}, [])
+        used = used_pools(book, read.pools, span, know.economics, lambda attempt: attempt_log(ledger, attempt), sick)
+        if not used:
+            raise Refusal("no pool of the pools file has accelerators", "pools of GPUs or TPUs")
+        routers = book.routers()
+        named = policy or (routers[0].policy if routers else DEFAULT_POLICY)
+        (name,) = policy_list(named)[:1]
+        estimator = Estimator(know.economics, Predictor(calibration=know.calibration, know=know.economics))
+        replay = replayed(book, [*mixes(used, wanted), *others], name, span, estimator, read.weights)
+        return PoolAdvice(
+            ledger=book.where,
+            span=span,
+            pools=used,
+            replayed=replay,
+            problems=problems,
+            told_nodes=telemetry is not None,
+        )
+
+
+def _counts(change: Mapping[str, int] | Sequence[str] | None, pools: Mapping[str, int]) -> dict[str, int]:
+    from chipwise.errors import InputError, UnknownName
+
+    if isinstance(change, Mapping):
+        pairs = [(name, str(count)) for name, count in change.items()]
+    else:
+        pairs = [(text.partition("=")[0].strip(), text.partition("=")[2].strip()) for text in change or ()]
+    for name, count in pairs:
+        if name not in pools:
+            raise UnknownName("change", name, pools, what="pool")
+        if not count.isdecimal() or int(count) > 10_000_000:
+            raise InputError("change", f"{name}={count}", "a pool and its chips, such as h100=16")
+    return {name: int(count) for name, count in pairs}
