@@ -26,6 +26,7 @@ from chipwise.serving.limits import DEFAULT_ROUTER
 from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
 from chipwise.serving.measures import Measures, SloCheck, Spread, measure
 from chipwise.serving.memory import cache_bytes
+from chipwise.serving.observed import group_at, with_observed
 from chipwise.serving.requests import OPEN, Requests
 from chipwise.serving.residuals import point
 from chipwise.serving.setup import Replica, set_up
@@ -227,7 +228,7 @@ def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, 
     }
     if language and serve.arrival.kind in OPEN:
         out["ttft"] = open_correction(learned, place, out["tpot"], out["ttft"])
-    return out
+    return with_observed(out, group_at(target.workload, target.chip, target.stack, target.calibration), target.chip.id)
 
 
 def can_prefill_apart(model: Model, text: str) -> None:
