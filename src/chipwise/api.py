@@ -31,7 +31,7 @@ from chipwise.verbs.observe import (
 )
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
-from chipwise.verbs.telemetry import node_health
+from chipwise.verbs.telemetry import node_health, observe_top
 
 __all__ = [
     "accepted_telemetry",
@@ -62,6 +62,7 @@ __all__ = [
     "observe_jobs",
     "observe_node",
     "observe_rates",
+    "observe_top",
     "plan_fleet",
     "predict",
     "prices",

@@ -48,6 +48,7 @@ VERBS = (
     "node_health",
     "observe_node",
     "observe_rates",
+    "observe_top",
     "fleet_goodput",
     "alert_rules",
     "dashboards",
