@@ -31,7 +31,7 @@ from chipwise.verbs.observe import (
 )
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
-from chipwise.verbs.telemetry import node_health, observe_top
+from chipwise.verbs.telemetry import export_telemetry, node_health, observe_top
 
 __all__ = [
     "accepted_telemetry",
@@ -47,6 +47,7 @@ __all__ = [
     "devices",
     "diagnose",
     "diff",
+    "export_telemetry",
     "fleet_goodput",
     "layouts",
     "learn_from_runs",

@@ -20,6 +20,7 @@ VERBS = (
     "compare_edge",
     "cost",
     "diff",
+    "export_telemetry",
     "serve",
     "capacity",
     "plan_fleet",

@@ -313,6 +313,7 @@ for _verb, _examples in (
     (telemetry.scrape, telemetry.SCRAPE_EXAMPLES),
     (telemetry.agent, telemetry.AGENT_EXAMPLES),
     (telemetry.devices, telemetry.DEVICES_EXAMPLES),
+    (telemetry.export, telemetry.EXPORT_EXAMPLES),
     (sick.nodes, sick.EXAMPLES),
     (telemetry.rules, telemetry.RULES_EXAMPLES),
     (telemetry.dashboards, telemetry.DASHBOARDS_EXAMPLES),

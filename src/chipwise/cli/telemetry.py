@@ -34,6 +34,12 @@ StoreOpt = Annotated[
         "--store", "URL", "A file, or postgresql://...; default: yours.", envvar="CHIPWISE_STORE", show_envvar=False
     ),
 ]
+EXPORT_EXAMPLES = """\b
+Examples:
+  chipwise observe export --to october.parquet --since 31d --resolution 1h
+  chipwise observe export --to power.csv --series device_power --host gpu-1,gpu-2
+  chipwise observe export --to telemetry.db --resolution samples --since 6h
+"""
 RULES_EXAMPLES = """\b
 Examples:
   chipwise observe rules --out chipwise.rules.yml
@@ -47,6 +53,8 @@ Examples:
 """
 RULE_FORMATS = ("yaml", "table", "json", "csv")
 INSTRUMENTS = ("nvidia", "tpu", "host", "kernel", "notices")
+RESOLUTIONS = ("samples", "5min", "1h")
+FILE_FORMATS = ("csv", "sqlite", "parquet")
 TOPICS = ("devices", "serving", "router", "jobs")
 
 
@@ -145,6 +153,49 @@ def devices(
     from chipwise.present.output import show
 
     show(api.devices(store, since=since), output, out)
+
+
+def export(
+    to: Annotated[Path, option("--to", "FILE", "The file to write: .csv, .db (SQLite) or .parquet.")],
+    store: StoreOpt = "",
+    format: Annotated[
+        str | None,
+        option("--format", "FORMAT", "csv, sqlite or parquet. Default: by the ending.", one_of(*FILE_FORMATS)),
+    ] = None,
+    resolution: Annotated[
+        str,
+        option("--resolution", "NAME", "samples (2 days), 5min (31 days) or 1h (400 days).", one_of(*RESOLUTIONS)),
+    ] = "5min",
+    since: Annotated[str, option("--since", "TIME", "How long ago, or a moment: 7d, 2026-11-02T10:00:00Z.")] = "1d",
+    until: Annotated[str, option("--until", "TIME", "A moment, or now.")] = "now",
+    series: Annotated[str | None, option("--series", "NAMES", "These, comma separated. Default: all.")] = None,
+    host: Annotated[str | None, option("--host", "NAMES", "Of these, comma separated. Default: all.")] = None,
+    device: Annotated[str | None, option("--device", "NAMES", "Of these, comma separated. Default: all.")] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Write what was kept into a file of rows that other tools read: CSV, a SQLite database, or Parquet.
+
+    A row a value: at, series, host, device, labels, unit, count, mean, least, most. Parquet takes pyarrow.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    def names(text: str | None) -> list[str]:
+        return [] if text is None else [name.strip() for name in text.split(",")]
+
+    answer = api.export_telemetry(
+        to,
+        store,
+        format=format,
+        resolution=resolution,
+        since=since,
+        until=until,
+        series=names(series),
+        hosts=names(host),
+        devices=names(device),
+    )
+    show(answer, output, out)
 
 
 def rules(

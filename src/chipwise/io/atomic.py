@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from errno import EISDIR
 from pathlib import Path
 
@@ -45,3 +46,21 @@ def atomic_write(data: bytes, path: Path, field: str = "out") -> None:
             draft.unlink()
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(field, str(path), f"a file that can be written ({reason})") from None
+
+
+@contextmanager
+def atomic_draft(path: Path, field: str = "out") -> Iterator[Path]:
+    """The name under which a file is written until the `with` ends well; what is too large to be held meanwhile."""
+    check_writable(path, field)
+    target = path.resolve()
+    draft = target.parent / f".{target.name}.{os.getpid()}"
+    try:
+        yield draft
+        draft.replace(target)
+    except BaseException as error:
+        with suppress(OSError):
+            draft.unlink()
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise InputError(field, str(path), f"a file that can be written ({reason})") from None
+        raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import isfinite
 
 from chipwise.observe.data_files import rows
@@ -81,14 +81,20 @@ def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
         if mapped is None:
             continue
         for text, amount in values.items():
-            labels = labels_of(text)
             value = amount * mapped.scale
             if isfinite(value):
-                kept = tuple((label, labels[label]) for label in KEPT if labels.get(label))
-                exporter = exporters()[mapped.exporter]
-                device = "/".join(filter(None, (_first(labels, exporter.devices), labels.get(INSTANCE))))
-                out.append(Sample(mapped.series, _first(labels, exporter.hosts) or host, device, kept, value))
+                their_host, device, kept = _whose(mapped.exporter, text)
+                out.append(Sample(mapped.series, their_host or host, device, kept, value))
     return out
+
+
+@lru_cache(maxsize=2**16)  # an exporter says the same of a device every few seconds, for each of its metrics
+def _whose(exporter: str, text: str) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    """The host and the device that labels name, and the labels that are kept."""
+    labels, of = labels_of(text), exporters()[exporter]
+    kept = tuple((label, labels[label]) for label in KEPT if labels.get(label))
+    device = "/".join(filter(None, (_first(labels, of.devices), labels.get(INSTANCE))))
+    return _first(labels, of.hosts), device, kept
 
 
 def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:

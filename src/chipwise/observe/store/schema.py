@@ -4,59 +4,98 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-VERSION = 1
+from chipwise.route.ledger.database import Database, SQLite
+
+VERSION = 2
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A table of values: how far apart, from which finer one, kept for how long."""
+    """A table of packed values: how far apart, and kept for how long."""
 
     table: str
     seconds: int
-    finer: str
     keep_s: int
 
 
 # Samples of two days are what a fault is looked for in, five minutes of a month what a job is, hours of over a year
 # what a fleet is bought by (the house's choice, 2026-11-19)
-SAMPLES_KEEP_S = 2 * DAY
-ROLL_UPS = (
-    Resolution("telemetry_5min", 5 * MINUTE, "telemetry_samples", 31 * DAY),
-    Resolution("telemetry_1h", HOUR, "telemetry_5min", 400 * DAY),
-)
-LATE_S = 60  # a window is rolled up once it has been over for so long: pages of one round come within seconds
+SAMPLES = Resolution("telemetry_samples", 1, 2 * DAY)
+FIVE_MINUTES = Resolution("telemetry_5min", 5 * MINUTE, 31 * DAY)
+HOURS = Resolution("telemetry_1h", HOUR, 400 * DAY)
+RESOLUTIONS = (SAMPLES, FIVE_MINUTES, HOURS)  # the finest first
+SEAL_S = (
+    30 * MINUTE
+)  # samples are packed for so long at once: the more, the smaller, and the more to read for the newest
+LATE_S = 60  # what is over is packed so long after: pages of one round come within seconds
 
 TABLES = (
     "CREATE TABLE telemetry_meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
-    # a series of a device: names, units and kinds are those of data/series.csv; labels as JSON
+    # samples before `sealed` are packed, roll-ups before `packed` lie in blocks of a day
+    """CREATE TABLE telemetry_hosts (
+        id {id},
+        name TEXT NOT NULL UNIQUE,
+        sealed BIGINT NOT NULL,
+        packed BIGINT NOT NULL
+    )""",
+    # a series of a device: names, units and kinds are those of data/series.csv; labels as JSON; its newest sample
     """CREATE TABLE telemetry_series (
         id {id},
         name TEXT NOT NULL,
         host TEXT NOT NULL,
         device TEXT NOT NULL,
         labels TEXT NOT NULL,
-        UNIQUE (name, host, device, labels)
+        at BIGINT,
+        value DOUBLE PRECISION,
+        UNIQUE (host, device, name, labels)
     )""",
-    # moments at which samples were kept, whole seconds since 1970: of a series they are looked up one by one
-    "CREATE TABLE telemetry_rounds (at BIGINT PRIMARY KEY)",
-    # in the order in which they come: what is kept last is written, rolled up and removed in one piece
-    """CREATE TABLE telemetry_samples (
+    # what a host said at a moment, as it came (round.py)
+    """CREATE TABLE telemetry_rounds (
+        host BIGINT NOT NULL REFERENCES telemetry_hosts (id),
         at BIGINT NOT NULL,
-        series BIGINT NOT NULL REFERENCES telemetry_series (id),
-        value DOUBLE PRECISION NOT NULL,
-        PRIMARY KEY (at, series)
-    ){rowless}""",
+        written BIGINT NOT NULL,
+        block {bytes} NOT NULL,
+        PRIMARY KEY (host, at, written)
+    )""",
+    # all series of a device for `span` seconds, packed (block.py)
     *(
-        f"""CREATE TABLE {roll_up.table} (
-        series BIGINT NOT NULL REFERENCES telemetry_series (id),
+        f"""CREATE TABLE {resolution.table} (
+        host BIGINT NOT NULL REFERENCES telemetry_hosts (id),
+        device TEXT NOT NULL,
         at BIGINT NOT NULL,
-        count BIGINT NOT NULL,
-        mean DOUBLE PRECISION NOT NULL,
-        least DOUBLE PRECISION NOT NULL,
-        most DOUBLE PRECISION NOT NULL,
-        PRIMARY KEY (series, at)
-    ){{rowless}}"""
-        for roll_up in ROLL_UPS
+        span BIGINT NOT NULL,
+        block {{bytes}} NOT NULL,
+        PRIMARY KEY (host, device, at)
+    )"""
+        for resolution in RESOLUTIONS
     ),
+    *(f"CREATE INDEX {resolution.table}_at ON {resolution.table} (at)" for resolution in RESOLUTIONS),
 )
+
+
+def make_tables(db: Database) -> None:
+    """An empty store; inside a transaction."""
+    kind = "BLOB" if isinstance(db, SQLite) else "BYTEA"
+    for statement in TABLES:
+        db.run(statement.replace("{id}", db.identity).replace("{bytes}", kind))
+    if kind == "BYTEA":  # packed already: the server need not try again
+        for table in ("telemetry_rounds", *(resolution.table for resolution in RESOLUTIONS)):
+            db.run(f"ALTER TABLE {table} ALTER COLUMN block SET STORAGE EXTERNAL")
+    set_mark(db, "version", VERSION)
+
+
+def mark(db: Database, name: str) -> int:
+    """A number of the store's own; 0 where it has none yet."""
+    row = db.one("SELECT value FROM telemetry_meta WHERE name = ?", name)
+    return int(row[0]) if row is not None else 0
+
+
+def set_mark(db: Database, name: str, value: int) -> None:
+    """Keep a number of the store's own."""
+    db.run(
+        "INSERT INTO telemetry_meta (name, value) VALUES (?, ?) "
+        "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        name,
+        value,
+    )

@@ -1,21 +1,41 @@
-"""The store of telemetry: batches in, roll-ups made and old values removed as time goes by, values out."""
+"""The store of telemetry: batches in, packed and removed as time goes by, values out."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from chipwise.errors import BrokenFile, InputError
 from chipwise.io.closing import Closing
 from chipwise.io.paths import data_folder
 from chipwise.observe.exporters import Sample
-from chipwise.observe.store.schema import LATE_S, ROLL_UPS, SAMPLES_KEEP_S, TABLES, VERSION, Resolution
+from chipwise.observe.store import block
+from chipwise.observe.store.migration import forward
+from chipwise.observe.store.points import Points, joined, rolled_up
+from chipwise.observe.store.round import pack_round
+from chipwise.observe.store.schema import (
+    DAY,
+    FIVE_MINUTES,
+    HOURS,
+    LATE_S,
+    RESOLUTIONS,
+    SAMPLES,
+    SEAL_S,
+    VERSION,
+    Resolution,
+    make_tables,
+    mark,
+)
+from chipwise.observe.store.sealing import points_of, remove, seal
 from chipwise.route.ledger.database import Database, SQLite
 
-REMOVED_EVERY_S = 3600  # seconds: what is too old goes in one piece
-_Key = tuple[str, str, str, str]
+_Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +60,30 @@ class Newest:
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesRow:
+    """What a series of a host is of; labels are JSON."""
+
+    name: str
+    device: str
+    labels: str
+
+
 class TelemetryStore(Closing):
     """One connection, used by one thread at a time."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._ids: dict[_Key, int] = {}
-        rowless = " WITHOUT ROWID" if isinstance(db, SQLite) else ""
+        self._hosts: dict[str, int] = {}
+        self._done_until = 0  # all that was over then is packed
         with db.write():
             if "telemetry_meta" not in db.tables():
-                for statement in TABLES:
-                    db.run(statement.replace("{id}", db.identity).replace("{rowless}", rowless))
-                db.run("INSERT INTO telemetry_meta (name, value) VALUES ('version', ?)", VERSION)
-            version = db.one("SELECT value FROM telemetry_meta WHERE name = 'version'")
-        if version is None or version[0] != VERSION:
+                make_tables(db)
+            version = mark(db, "version")
+        if version < VERSION:
+            forward(db)
+        elif version > VERSION:
             raise BrokenFile("store", db.where, f"a store of version {VERSION}, by a chipwise of its release")
 
     @property
@@ -66,160 +96,179 @@ class TelemetryStore(Closing):
         self._db.close()
 
     def write(self, samples: Sequence[Sample], at: int) -> int:
-        """Keep samples of one moment, in one transaction; how many were new.
+        """Keep samples of one moment, in one transaction; how many.
 
-        One that comes after its window was rolled up is left out, and so is a second one of a moment.
+        One that comes after its half hour was packed is left out, and so is a second one of a moment.
         """
-        if not samples:
-            return 0
-        try:
-            with self._db.write() as db:
-                if at < self._mark(ROLL_UPS[0]):
-                    return 0
-                rows = {self._id(db, sample): sample.value for sample in samples}
-                db.run("INSERT INTO telemetry_rounds (at) VALUES (?) ON CONFLICT (at) DO NOTHING", at)
-                db.many(
-                    "INSERT INTO telemetry_samples (at, series, value) VALUES (?, ?, ?) "
-                    "ON CONFLICT (at, series) DO NOTHING",
-                    [(at, series, value) for series, value in rows.items()],
-                )
-        except BaseException:
-            self._ids.clear()  # those of a transaction that was taken back are nobody's
-            raise
-        return len(rows)
-
-    def roll_up(self, now: int) -> None:
-        """Roll up what is over, and remove what is older than it is kept for and was rolled up."""
+        self._register(samples)
+        ids, by_host = self._ids, defaultdict[str, dict[int, float]](dict)
+        for sample in samples:
+            number = ids[sample.series, sample.host, sample.device, sample.labels]
+            by_host[sample.host][number] = sample.value
+        rounds = {host: pack_round(list(values), list(values.values())) for host, values in by_host.items()}
+        count, written = 0, time.time_ns()
         with self._db.write() as db:
-            for roll_up in ROLL_UPS:
-                begin, end = self._mark(roll_up), (now - LATE_S) // roll_up.seconds * roll_up.seconds
-                if roll_up.finer != "telemetry_samples":
-                    end = min(end, self._mark(ROLL_UPS[0]) // roll_up.seconds * roll_up.seconds)
-                if end > begin:
-                    self._roll(db, roll_up, begin, end)
-            self._remove(db, now)
+            sealed = {int(number): int(until) for number, until in db.all("SELECT id, sealed FROM telemetry_hosts")}
+            rows = []
+            for host, packed in rounds.items():
+                number = self._hosts[host]
+                if at >= sealed[number]:
+                    rows.append((number, at, written, packed))
+                    count += len(by_host[host])
+            db.many("INSERT INTO telemetry_rounds (host, at, written, block) VALUES (?, ?, ?, ?)", rows)
+        return count
 
-    def _roll(self, db: Database, roll_up: Resolution, begin: int, end: int) -> None:
-        if roll_up.finer == "telemetry_samples":
-            values = "count(*), avg(value), min(value), max(value)"
-            source = "telemetry_samples AS f WHERE"
-        else:
-            values = "CAST(sum(count) AS BIGINT), sum(mean * count) / sum(count), min(least), max(most)"
-            source = f"telemetry_series CROSS JOIN {roll_up.finer} AS f WHERE f.series = telemetry_series.id AND"
-        db.run(
-            f"INSERT INTO {roll_up.table} (series, at, count, mean, least, most) "
-            f"SELECT f.series, f.at / {roll_up.seconds} * {roll_up.seconds}, {values} FROM {source} "
-            f"f.at >= ? AND f.at < ? GROUP BY f.series, f.at / {roll_up.seconds}",
-            begin,
-            end,
-        )
-        self._set(db, roll_up.table, end)
+    def _register(self, samples: Sequence[Sample]) -> None:
+        """Give numbers to hosts and series that have none yet."""
+        ids = self._ids
+        keys = ((sample.series, sample.host, sample.device, sample.labels) for sample in samples)
+        unknown = list(dict.fromkeys(key for key in keys if key not in ids))
+        if not unknown:
+            return
+        numbers = {}
+        with self._db.write() as db:
+            hosts = {str(name): int(number) for number, name in db.all("SELECT id, name FROM telemetry_hosts")}
+            missing = [name for name in dict.fromkeys(host for _, host, _, _ in unknown) if name not in hosts]
+            hosts |= {name: number for number, name in enumerate(missing, max(hosts.values(), default=0) + 1)}
+            db.many(
+                "INSERT INTO telemetry_hosts (id, name, sealed, packed) VALUES (?, ?, 0, 0)",
+                [(hosts[name], name) for name in missing],
+            )
+            (largest,) = db.one("SELECT coalesce(max(id), 0) FROM telemetry_series") or (0,)
+            new = []
+            for key in unknown:
+                texts = (*key[:3], json.dumps(dict(key[3]), sort_keys=True))
+                row = db.one(
+                    "SELECT id FROM telemetry_series WHERE name = ? AND host = ? AND device = ? AND labels = ?", *texts
+                )
+                if row is None:
+                    largest += 1
+                    new.append((largest, *texts))
+                numbers[key] = int(row[0]) if row is not None else largest
+            db.many("INSERT INTO telemetry_series (id, name, host, device, labels) VALUES (?, ?, ?, ?, ?)", new)
+        self._hosts, self._ids = hosts, {**ids, **numbers}
 
-    def _remove(self, db: Database, now: int) -> None:
-        kept = (("telemetry_samples", SAMPLES_KEEP_S), *((one.table, one.keep_s) for one in ROLL_UPS))
-        for place, (table, keep_s) in enumerate(kept):
-            until = now - keep_s
-            if place < len(ROLL_UPS):  # never what no coarser table has yet
-                until = min(until, self._mark(ROLL_UPS[place]))
-            due = db.one("SELECT value FROM telemetry_meta WHERE name = ?", f"removed {table}")
-            if due is not None and until - due[0] < REMOVED_EVERY_S:
-                continue
-            if place == 0:
-                db.run("DELETE FROM telemetry_rounds WHERE at < ?", until)
-                db.run("DELETE FROM telemetry_samples WHERE at < ?", until)
-            else:
-                db.run(f"DELETE FROM {table} WHERE series IN (SELECT id FROM telemetry_series) AND at < ?", until)
-            self._set(db, f"removed {table}", until)
+    def roll_up(self, now: int, most_s: float | None = None) -> None:
+        """Pack what is over and was written here, for `most_s` seconds at most; remove what is old."""
+        end = (now - LATE_S) // SEAL_S
+        if end > self._done_until:
+            if seal(self._db, now, set(self._hosts.values()), most_s):
+                self._done_until = end
+            remove(self._db, now)
 
-    def _set(self, db: Database, name: str, value: int) -> None:
-        db.run(
-            "INSERT INTO telemetry_meta (name, value) VALUES (?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            name,
-            value,
-        )
+    def hosts(self) -> list[str]:
+        """Every host that was heard of."""
+        return [str(name) for (name,) in self._db.all("SELECT name FROM telemetry_hosts ORDER BY name")]
+
+    def names(self) -> list[str]:
+        """Names of all series."""
+        return [str(name) for (name,) in self._db.all("SELECT DISTINCT name FROM telemetry_series ORDER BY name")]
+
+    def series(self, host: str) -> dict[int, SeriesRow]:
+        """The series of a host by number."""
+        rows = self._db.all("SELECT id, name, device, labels FROM telemetry_series WHERE host = ?", host)
+        return {int(number): SeriesRow(*texts) for number, *texts in rows}
 
     def values(self, series: str, host: str, device: str, since: int, until: int) -> list[Value]:
         """The values of a series of a device, from the finest table that still has the beginning of them."""
         ids = self._db.all(
             "SELECT id FROM telemetry_series WHERE name = ? AND host = ? AND device = ?", series, host, device
         )
-        out: list[Value] = []
-        for (series_id,) in ids:
-            out += self._of_series(series_id, since, until)
-        return sorted(out, key=lambda value: value.at)
+        points = self.points(host, since, until, device, series=[number for (number,) in ids])
+        rows = zip(points.at.tolist(), points.mean.tolist(), points.least.tolist(), points.most.tolist(), strict=True)
+        return sorted((Value(*row) for row in rows), key=lambda value: value.at)
 
-    def _of_series(self, series: int, since: int, until: int) -> list[Value]:
-        removed = self._db.one("SELECT value FROM telemetry_meta WHERE name = 'removed telemetry_samples'")
-        if removed is not None and removed[0] > since:
-            for table in (one.table for one in ROLL_UPS):
-                gone = self._db.one("SELECT value FROM telemetry_meta WHERE name = ?", f"removed {table}")
-                if gone is None or gone[0] <= since or table == ROLL_UPS[-1].table:
-                    rows = self._db.all(
-                        f"SELECT at, mean, least, most FROM {table} "
-                        "WHERE series = ? AND at >= ? AND at < ? ORDER BY at",
-                        series,
-                        since,
-                        until,
-                    )
-                    return [Value(*row) for row in rows]
+    def points(
+        self,
+        host: str,
+        since: int,
+        until: int,
+        device: str | None = None,
+        resolution: Resolution | None = None,
+        series: Sequence[int] | None = None,
+    ) -> Points:
+        """Series of a host, or of a device of it; by default at the finest resolution that goes back so far."""
+        row = self._db.one("SELECT id, packed FROM telemetry_hosts WHERE name = ?", host)
+        if row is None:
+            return joined([])
+        if resolution is None:
+            resolution = next((one for one in RESOLUTIONS if self._has(one, since)), HOURS)
+        parts = list(self._blocks(int(row[0]), since, until, device, resolution))
+        if resolution is HOURS:  # of days that are not over there are none yet
+            finer = self.points(host, max(since, int(row[1])), until, device, FIVE_MINUTES, series)
+            parts.append(rolled_up(finer, HOURS.seconds))
+        else:
+            live = self._live(int(row[0]), host, since, until, device)
+            parts.append(live if resolution is SAMPLES else rolled_up(live, FIVE_MINUTES.seconds))
+        if series is not None:
+            parts = [part[np.isin(part.series, series)] for part in parts]
+        return joined(part[(part.at >= since) & (part.at < until)] for part in parts)
+
+    def _has(self, resolution: Resolution, since: int) -> bool:
+        return mark(self._db, f"removed {resolution.table}") <= since
+
+    def _blocks(
+        self, host: int, since: int, until: int, device: str | None, resolution: Resolution
+    ) -> Iterator[Points]:
         rows = self._db.all(
-            "SELECT s.at, s.value FROM telemetry_rounds AS r CROSS JOIN telemetry_samples AS s "
-            "WHERE s.at = r.at AND s.series = ? AND r.at >= ? AND r.at < ? ORDER BY s.at",
-            series,
-            since,
-            until,
+            f"SELECT block FROM {resolution.table} WHERE host = ? AND at > ? AND at < ?"
+            + (" AND device = ?" if device is not None else ""),
+            *(host, since - DAY, until, *([device] if device is not None else [])),
         )
-        return [Value(at, value, value, value) for at, value in rows]
+        return (block.decode(packed) for (packed,) in rows)
+
+    def _live(self, host: int, name: str, since: int, until: int, device: str | None) -> Points:
+        points = points_of(
+            self._db.all(
+                "SELECT at, block FROM telemetry_rounds WHERE host = ? AND at >= ? AND at < ? ORDER BY at, written",
+                host,
+                since,
+                until,
+            )
+        )
+        if device is None:
+            return points
+        ids = self._db.all("SELECT id FROM telemetry_series WHERE host = ? AND device = ?", name, device)
+        return points[np.isin(points.series, [number for (number,) in ids])]
 
     def samples(self, of: Newest, since: int) -> list[tuple[int, float]]:
         """Every sample of a series since a moment, by time."""
-        labels = json.dumps(of.labels, sort_keys=True)
-        return [
-            (int(at), float(value))
-            for at, value in self._db.all(
-                "SELECT s.at, s.value FROM telemetry_rounds AS r CROSS JOIN telemetry_samples AS s "
-                "WHERE s.at = r.at AND r.at >= ? AND s.series = (SELECT id FROM telemetry_series "
-                "WHERE name = ? AND host = ? AND device = ? AND labels = ?) ORDER BY s.at",
-                since,
-                of.series,
-                of.host,
-                of.device,
-                labels,
-            )
-        ]
+        row = self._db.one(
+            "SELECT id FROM telemetry_series WHERE name = ? AND host = ? AND device = ? AND labels = ?",
+            of.series,
+            of.host,
+            of.device,
+            json.dumps(of.labels, sort_keys=True),
+        )
+        points = self.points(of.host, since, 2**62, of.device, SAMPLES, series=row or ())
+        return list(zip(points.at.tolist(), points.mean.tolist(), strict=True))
 
     def newest(self, since: int) -> list[Newest]:
         """The newest value of every series that has one since a moment."""
-        rows = self._db.all(
-            "SELECT name, host, device, labels, s.at, s.value FROM telemetry_samples AS s "
-            "JOIN (SELECT series, max(at) AS at FROM telemetry_samples WHERE at >= ? GROUP BY series) AS last "
-            "ON last.series = s.series AND last.at = s.at "
-            "JOIN telemetry_series ON telemetry_series.id = s.series ORDER BY host, device, name",
-            since,
-        )
-        return [
-            Newest(series=name, host=host, device=device, labels=json.loads(labels), at=at, value=value)
-            for name, host, device, labels, at, value in rows
-        ]
-
-    def _mark(self, roll_up: Resolution) -> int:
-        row = self._db.one("SELECT value FROM telemetry_meta WHERE name = ?", roll_up.table)
-        return int(row[0]) if row is not None else 0
-
-    def _id(self, db: Database, sample: Sample) -> int:
-        key = (sample.series, sample.host, sample.device, json.dumps(dict(sample.labels), sort_keys=True))
-        known = self._ids.get(key)
-        if known is not None:
-            return known
-        find = "SELECT id FROM telemetry_series WHERE name = ? AND host = ? AND device = ? AND labels = ?"
-        row = db.one(find, *key)
-        if row is None:
-            (number,) = db.one("SELECT coalesce(max(id), 0) + 1 FROM telemetry_series") or (1,)
-            db.run("INSERT INTO telemetry_series (id, name, host, device, labels) VALUES (?, ?, ?, ?, ?)", number, *key)
-            row = (number,)
-        self._ids[key] = int(row[0])
-        return int(row[0])
+        out = []
+        for number, host in self._db.all("SELECT id, name FROM telemetry_hosts ORDER BY name"):
+            live = self._live(int(number), host, since, 2**62, None)
+            last = live[np.append(np.diff(live.series) != 0, True)] if len(live) else live
+            newest = dict(
+                zip(last.series.tolist(), zip(last.at.tolist(), last.mean.tolist(), strict=True), strict=True)
+            )
+            for series, name, device, labels, at, value in self._db.all(
+                "SELECT id, name, device, labels, at, value FROM telemetry_series WHERE host = ? ORDER BY device, name",
+                host,
+            ):
+                last_at, amount = newest.get(series, (at, value))
+                if last_at is not None and last_at >= since:
+                    out.append(
+                        Newest(
+                            series=name,
+                            host=host,
+                            device=device,
+                            labels=json.loads(labels),
+                            at=int(last_at),
+                            value=float(amount),
+                        )
+                    )
+        return out
 
 
 def open_store(url: str = "", create: bool = True) -> TelemetryStore:
