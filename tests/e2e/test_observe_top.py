@@ -67,7 +67,13 @@ def test_without_a_terminal_it_is_text_once(place):
     assert good_here(*words, "--devices-by", "busy", "--once").index("GPU-23") < text.index("GPU-0 ") + 10_000
     document = json.loads(good_here(*words, "-o", "json"))
     assert [job["name"] for job in document["jobs"]] == ["tune"] and len(document["devices"]) == 72
-    for wrong in (["--devices-by", "size"], ["--jobs-by", "size"], ["--interval", "soon"], ["--pools", "nowhere.yaml"]):
+    for wrong in (
+        ["--devices-by", "size"],
+        ["--jobs-by", "size"],
+        ["--interval", "soon"],
+        ["--interval", "0s"],
+        ["--pools", "nowhere.yaml"],
+    ):
         assert chipwise_here(*words, *wrong).returncode == 2
 
 

@@ -19,6 +19,7 @@ Examples:
   chipwise observe top --once --devices-by idle
 """
 JOB_ORDERS = ("newest", "slowest", "health", "left", "goodput")
+LEAST_S = 0.5  # between two looks: each reads the ledger and what jobs printed
 DEVICE_ORDERS = ("host", "busy", "idle", "power", "hot", "memory")
 
 
@@ -46,6 +47,7 @@ def top(
     them, space looks at once. What can't be read is said, and does not end it.
     """
     from chipwise import api
+    from chipwise.errors import InputError
     from chipwise.io.paths import data_folder
     from chipwise.observe.top.look import watch
     from chipwise.observe.top.view import DeviceOrder, JobOrder, Top
@@ -54,6 +56,8 @@ def top(
     from chipwise.verbs.arguments import seconds_of
 
     every = seconds_of(interval, "interval")
+    if every < LEAST_S:
+        raise InputError("--interval", interval, f"{LEAST_S:g} s or more")
     named = store if store or (data_folder() / "telemetry.db").exists() else None
 
     def look() -> Top:

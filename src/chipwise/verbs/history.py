@@ -164,9 +164,9 @@ def observe_demand(
     import time
     from dataclasses import replace
 
-    from chipwise.catalog import exact_chip
+    from chipwise.catalog import exact_chip, load
     from chipwise.errors import InputError, Refusal, UnknownName
-    from chipwise.observe.demand.demand_file import Asked, Frame
+    from chipwise.observe.demand.demand_file import Frame, WorkloadDemand
     from chipwise.observe.demand.history import observed_demand
     from chipwise.observe.demand.records import Case, LeftOut, Skipped, month_index
     from chipwise.observe.demand.trend import trend_of
@@ -182,14 +182,20 @@ def observe_demand(
         raise InputError("months", months, "1 to 120")
     know, now = knowledge_of(knowledge), time.time()
     begin = _since(since, now)
-    first = month_index(know.today.year, know.today.month) + 1 if start is None else _month_of(start)
+    this_month = month_index(know.today.year, know.today.month)
+    first = this_month + 1 if start is None else _month_of(start)
+    if first < this_month:
+        raise InputError("start", str(start), f"a month that is not over: {know.today:%Y-%m} or later")
     named = [on] if isinstance(on, str) else list(on or ())
-    chips = [exact_chip(name.strip()).id for text in named for name in text.split(",")]
+    try:
+        chips = [exact_chip(name.strip()).id for text in named for name in text.split(",")]
+    except UnknownName as error:
+        raise UnknownName("on", str(error.value), load().chips, what="chip") from None
     theirs = read_pools(pools, know).pools
     with open_view(ledger, create=False) as book:
         observed = observed_demand(book, begin, now, lambda attempt: attempt_log(ledger, attempt))
-    asked = [
-        Asked(past=past, trend=trend_of(past.months, past.kind, first, months))
+    demands = [
+        WorkloadDemand(past=past, trend=trend_of(past.months, past.kind, first, months))
         for past in observed.pasts[:MOST_WORKLOADS]
     ]
     many = [
@@ -197,21 +203,22 @@ def observe_demand(
         for past in observed.pasts[MOST_WORKLOADS:]
     ]
     rented = list(dict.fromkeys(chips or [pool.chip for pool in theirs if pool.family != "cpu"]))
-    seen = [past.months[0].name for past in observed.pasts if past.months]
+    first_months = [past.months[0].name for past in observed.pasts if past.months]
     frame = Frame(
         name="observed",
         case=Case(case),
-        source=f"jobs of ledger {Path(observed.ledger).name}" + (f" from {min(seen)} on" if seen else ""),
+        source=f"jobs of ledger {Path(observed.ledger).name}"
+        + (f" from {min(first_months)} on" if first_months else ""),
         day=know.today.isoformat(),
         first=first,
         months=months,
         pools=theirs,
         chips=rented,
     )
-    answer = ObservedDemand(observed=observed, asked=asked, skipped=[*observed.skipped, *many], frame=frame)
+    answer = ObservedDemand(observed=observed, demands=demands, skipped=[*observed.skipped, *many], frame=frame)
     if to is None:
         return answer
-    if not asked:
+    if not demands:
         raise Refusal("no job says what it runs", "jobs with a workload: a plan sizes other chips for it")
     return replace(answer, file=answer.write(Path(to)))
 

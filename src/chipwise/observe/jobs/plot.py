@@ -39,13 +39,13 @@ def draw(observation: Observation, target: Path) -> None:
 
 
 def _steps(axes: Any, pace: Pace, observation: Observation) -> None:
-    told = [step for step in pace.steps if step.seconds is not None and step.steps > 0]
-    places = [step.step.step if step.step.step is not None else step.place for step in told]
-    seconds = [(step.seconds or 0.0) / step.steps for step in told]
+    timed_steps = [step for step in pace.steps if step.seconds is not None and step.steps > 0]
+    places = [step.step.step if step.step.step is not None else step.place for step in timed_steps]
+    seconds = [(step.seconds or 0.0) / step.steps for step in timed_steps]
     usual = sorted(seconds)[len(seconds) // 2]
     top = min(max(seconds), HIGHEST * usual)
     for settled, color, label in ((True, plots.BLUE, "a step"), (False, plots.GREY, "first steps of a start")):
-        chosen = [place for place, step in enumerate(told) if step.settled is settled]
+        chosen = [place for place, step in enumerate(timed_steps) if step.settled is settled]
         if chosen:
             drawn = [min(seconds[place], top) for place in chosen]
             axes.plot([places[place] for place in chosen], drawn, ".", color=color, markersize=4, label=label)

@@ -34,19 +34,19 @@ def look(ledger: str | None, store: str | None, pools: Pools | None) -> Top:
 
     jobs = tried(lambda: look_at_jobs(ledger or "")) if ledger is not None else None
     devices = tried(lambda: _devices(store or "")) if store is not None else None
-    found = tried(lambda: list_pools(pools, ledger or "")) if pools is not None else None
+    statuses = tried(lambda: list_pools(pools, ledger or "")) if pools is not None else None
     return Top(
         at=time.time(),
         jobs=jobs if isinstance(jobs, JobObservations) else None,
         devices=devices if isinstance(devices, Devices) else None,
-        pools=found if isinstance(found, PoolList) else None,
+        pools=statuses if isinstance(statuses, PoolList) else None,
         problems=problems,
     )
 
 
 def _devices(store: str) -> Devices:
-    with open_store(store, create=False) as kept:
-        return Devices(store=kept.where, newest=kept.newest(int(time.time()) - FRESH_S))
+    with open_store(store, create=False) as telemetry:
+        return Devices(store=telemetry.where, newest=telemetry.newest(int(time.time()) - FRESH_S))
 
 
 def watch(look_now: Callable[[], Top], every_s: float, jobs: JobOrder, devices: DeviceOrder) -> None:
