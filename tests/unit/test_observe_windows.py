@@ -1,6 +1,7 @@
 """Servers' windows correct predictions of serving: a slower chip in simulation, its sick runs, and the runs after."""
 
 import random
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import exp
@@ -12,12 +13,15 @@ import chipwise as cw
 from chipwise.catalog import parse, telemetry_files
 from chipwise.catalog.calibration import load_calibration
 from chipwise.catalog.telemetry_files import Telemetry
+from chipwise.observe.exporters import Sample
+from chipwise.observe.learn.devices import unfit_attempts
 from chipwise.observe.learn.groups import learned
 from chipwise.observe.learn.lesson import lesson
 from chipwise.observe.learn.runs import LeftOut, Source, candidate
 from chipwise.observe.learn.windows import busy_windows
 from chipwise.observe.log import read_lines
 from chipwise.observe.records import ServingWindow
+from chipwise.observe.store.store import open_store
 from chipwise.serving.service import run, service, serving_target, settled
 from chipwise.serving.simulate import simulate
 from chipwise.serving.split import Split
@@ -175,3 +179,22 @@ def test_a_file_names_servers_beside_runs(tmp_path):
     assert change.candidate.left_out is LeftOut.FEW_RUNS and change.observed / change.before == pytest.approx(
         1.2, rel=0.1
     )
+
+
+def test_attempts_on_throttled_or_lost_devices_teach_nothing(tmp_path):
+    now = int(time.time())
+    with open_store(str(tmp_path / "telemetry.db")) as store:
+        for at, hot in ((now - 30, 0.0), (now - 20, 1.0), (now - 10, 0.0)):
+            store.write(
+                [
+                    Sample("device_throttled_by_heat", "n1", "GPU-0", (("attempt", "a-1"),), hot),
+                    Sample("device_throttled_by_heat", "n2", "GPU-1", (("attempt", "a-2"),), 0.0),
+                    Sample("device_lost", "n3", "GPU-2", (("attempt", "a-3"),), 1.0),
+                    Sample("device_throttled_by_heat", "n4", "GPU-3", (), 1.0),  # shared: nobody's
+                ],
+                at,
+            )
+        unfit = unfit_attempts(store)
+    assert unfit == {"a-1": "n1 GPU-0 was throttled by heat", "a-3": "n3 GPU-2 was lost"}
+    left = candidate(replace(source(JOBS[0], 1), unfit=unfit["a-1"]), load_calibration())
+    assert left.left_out is LeftOut.SICK and left.detail == "n1 GPU-0 was throttled by heat"

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from chipwise.observe.demand.view import ObservedDemand
     from chipwise.observe.drift.view import Drifts
     from chipwise.observe.rates.view import Rates
-    from chipwise.observe.store.store import TelemetryStore
 
 
 def observe_rates(
@@ -49,13 +48,13 @@ def observe_rates(
     from chipwise.observe.rates.view import Rates
     from chipwise.route.ledger import open_view
     from chipwise.route.load.pools import read_pools
-    from chipwise.verbs.arguments import knowledge_of
+    from chipwise.verbs.arguments import knowledge_of, own_telemetry
 
     know, now = knowledge_of(knowledge), time.time()
     begin = _since(since, now)
     read = read_pools(pools, know)
     by_name = {pool.name: pool for pool in read.pools}
-    telemetry = _telemetry(store)
+    telemetry = own_telemetry(store)
     with telemetry or nullcontext(), open_view(ledger, create=False) as book:
         power = None if telemetry is None else power_met(telemetry, book, read, begin, now)
         met = met_by(book, by_name, begin, now, lambda attempt: attempt_log(ledger, attempt))
@@ -69,16 +68,6 @@ def observe_rates(
     if not rates:
         raise Refusal("no attempt held chips that count", "jobs that ran in pools of the pools file")
     return replace(answer, file=answer.write(Path(to)))
-
-
-def _telemetry(store: str | Path | None) -> TelemetryStore | None:
-    """The store of telemetry that is named, or one's own where there is one."""
-    from chipwise.io.paths import data_folder
-    from chipwise.observe.store.store import open_store
-
-    if not store and not (data_folder() / "telemetry.db").exists():
-        return None
-    return open_store(str(store or ""), create=False)
 
 
 def _since(since: str | float | None, now: float) -> float:
@@ -272,7 +261,7 @@ def observe_advice(
     from chipwise.route.ledger import open_view
     from chipwise.route.load.pools import read_pools
     from chipwise.route.policies import DEFAULT_POLICY, policy_list
-    from chipwise.verbs.arguments import knowledge_of
+    from chipwise.verbs.arguments import knowledge_of, own_telemetry
 
     know, now = knowledge_of(knowledge), time.time()
     begin = _since(since, now)
@@ -280,7 +269,7 @@ def observe_advice(
     wanted = _counts(change, {pool.name: pool.count for pool in read.pools})
     files = [mix] if isinstance(mix, str | Path) else list(mix or ())
     others = [Mix(name=Path(file).stem, pools=read_pools(file, know).pools) for file in files]
-    telemetry = _telemetry(store)
+    telemetry = own_telemetry(store)
     with telemetry or nullcontext(), open_view(ledger, create=False) as book:
         jobs = book.jobs()
         if not jobs:

@@ -70,6 +70,7 @@ class Source:
     accelerators: Accelerators
     layout: str | None  # None: the best one; of a server, all of its chips one replica
     labels: Mapping[str, str] = field(default_factory=dict)  # versions and the like, beside those that the log says
+    unfit: str = ""  # what was wrong with a device of it, by what exporters and agents said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +123,11 @@ def _source(row: Any, where: str, folder: Path) -> Source:
     )
 
 
-def sources_of_jobs(ledger: str, pools: Path) -> Iterator[Source]:
-    """The attempts of a ledger's jobs that have a workload, and whose output is to be had."""
+def sources_of_jobs(ledger: str, pools: Path, unfit: Mapping[str, str] | None = None) -> Iterator[Source]:
+    """The attempts of a ledger's jobs that have a workload, and whose output is to be had.
+
+    `unfit`: what was wrong with devices of some, by attempt.
+    """
     pool_of = {pool.name: pool for pool in read_pools(pools).pools}
     with open_view(ledger, create=False) as book:
         for job in book.jobs():
@@ -143,6 +147,7 @@ def sources_of_jobs(ledger: str, pools: Path) -> Iterator[Source]:
                     workload=workload,
                     accelerators=accelerators(pool, variant.chips, attempt.option.topology),
                     layout=attempt.option.layout or None,
+                    unfit=(unfit or {}).get(attempt.id, ""),
                 )
 
 
@@ -196,6 +201,8 @@ def _training(source: Source, workload: Workload, calibration: Calibration) -> C
 def _sick(source: Source) -> Candidate | None:
     """Why a run says nothing of its chips."""
     name, on = source.name, str(source.accelerators)
+    if source.unfit:
+        return Candidate(name=name, on=on, left_out=LeftOut.SICK, detail=source.unfit)
     setting = Setting(chips_of_host=source.accelerators.chip.fabric.host_chips)
     for finding in diagnose(source.log, setting):
         fault = finding.condition is Condition.FAULT and finding.fault in CAUSES - _OF_JOBS
