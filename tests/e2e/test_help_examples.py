@@ -81,7 +81,7 @@ BEFORE = {  # what has to have happened
     ],
     r"jobs (wait|logs) .*|observe (goodput --|jobs?|rates|drift --jobs).*|"
     r"calibrate telemetry --jobs.*": ["router run --pools examples/pools/local.yaml --policy fastest --until-idle"],
-    r"observe demand.*": ["jobs submit examples/jobs/llama-lora.yaml --pools examples/pools/local.yaml"],
+    r"observe (demand|advice).*": ["jobs submit examples/jobs/llama-lora.yaml --pools examples/pools/local.yaml"],
     r"jobs retry .*": ["jobs cancel 1 2"],
     r"audit .*": ["jobs submit examples/jobs/hello.yaml --pools examples/pools/local.yaml"],
     r"audit verify --heads .*": ["audit verify -o json --out heads.json"],

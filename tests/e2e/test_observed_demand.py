@@ -81,7 +81,7 @@ def book(tmp_path_factory):
 
 def test_a_known_demand_is_read_back(book):
     answer = cw.observe_demand(book[1], book[0], months=6)
-    by_name = {one.past.name: one for one in answer.asked}
+    by_name = {one.past.name: one for one in answer.demands}
     tune, chat = by_name["tune"], by_name["chat"]
     month = tune.trend.months[0]
     assert month.low <= PER_MONTH <= month.high and month.high / month.low < 3
@@ -120,6 +120,6 @@ def test_the_high_case_asks_for_more(book):
 
 
 def test_what_is_wrong_is_one_line(book):
-    for words in ({"case": "worst"}, {"start": "soon"}, {"months": 0}, {"on": "h1000x"}):
+    for words in ({"case": "worst"}, {"start": "soon"}, {"start": "2020-01"}, {"months": 0}, {"on": "h1000x"}):
         with pytest.raises(cw.InputError):
             cw.observe_demand(book[1], book[0], **words)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from chipwise.observe.demand.demand_file import Asked, Frame, demand_text
+from chipwise.observe.demand.demand_file import Frame, WorkloadDemand, demand_text
 from chipwise.observe.demand.history import calendar, peak_of
 from chipwise.observe.demand.records import Case, Expected, Kind, Month, Past, Trend, month_index
 from chipwise.observe.demand.trend import GROWTH, trend_of
@@ -81,7 +81,7 @@ def text_of(amounts, seconds=None, months=6, case=Case.LIKELY, kind=Kind.RUNS):
     expected = [Expected(index=FIRST + n, value=a, low=a / 2, high=2 * a) for n, a in enumerate(amounts)]
     trend = Trend(months=expected, growth=0.0, growth_low=0.0, growth_high=0.0)
     frame = Frame(name="x", case=case, source="jobs", day="2026-01-01", first=FIRST, months=months, pools=(), chips=())
-    return demand_text([Asked(past=past, trend=trend)], frame)
+    return demand_text([WorkloadDemand(past=past, trend=trend)], frame)
 
 
 def settings(text):

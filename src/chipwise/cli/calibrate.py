@@ -11,6 +11,7 @@ from chipwise.cli.completion import complete_yaml
 from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import OutFile, TableJson, TableJsonCsv
 from chipwise.cli.router import LedgerOpt, PoolsOpt
+from chipwise.cli.telemetry import StoreOpt
 
 EXAMPLES = """\b
 Examples:
@@ -75,6 +76,7 @@ def telemetry(
     ] = False,
     pools: PoolsOpt = None,
     ledger: LedgerOpt = "",
+    store: StoreOpt = "",
     accept: Annotated[bool, typer.Option("--accept", help="Let predictions count it from now on.")] = False,
     revert: Annotated[bool, typer.Option("--revert", help="Take back what was accepted last.")] = False,
     output: TableJsonCsv = "table",
@@ -82,8 +84,9 @@ def telemetry(
 ) -> None:
     """Learn from runs that were observed: what they say of a chip, a stack and a kind of program, as a difference.
 
-    Runs of a FILE, or of a ledger's jobs (--jobs). Sick runs and outliers are left out. Nothing changes before
-    --accept; --revert takes it back. Without runs: what is accepted.
+    Runs of a FILE, or of a ledger's jobs (--jobs). Sick runs and outliers are left out, and jobs whose devices were
+    throttled or faulty by a store of telemetry. Nothing changes before --accept; --revert takes it back.
+    Without runs: what is accepted.
     """
     from chipwise import api
     from chipwise.errors import Conflict, InputError
@@ -101,4 +104,4 @@ def telemetry(
     if revert:
         raise Conflict("--revert", "--jobs" if jobs else "FILE")
     chosen = pools if jobs else None
-    show(api.learn_from_runs(file, pools=chosen, ledger=ledger, accept=accept), output, out)
+    show(api.learn_from_runs(file, pools=chosen, ledger=ledger, store=store or None, accept=accept), output, out)

@@ -1,4 +1,4 @@
-"""chipwise observe rates, drift, demand: what a ledger's jobs teach decisions."""
+"""chipwise observe rates, drift, demand, advice: what a ledger's jobs teach decisions."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ Examples:
   chipwise observe demand --pools examples/observe/pools.yaml
   chipwise observe demand --pools examples/observe/pools.yaml --since 180d --months 24 --to demand.yaml
   chipwise observe demand --pools examples/observe/pools.yaml --case high --on h100,h200,v6e --to demand.yaml
+"""
+ADVICE_EXAMPLES = """\b
+Examples:
+  chipwise observe advice --pools examples/observe/pools.yaml
+  chipwise observe advice --pools examples/observe/pools.yaml --since 90d --change h100=16 --change v5e=8
+  chipwise observe advice --pools examples/observe/pools.yaml --mix examples/pools/local.yaml -o json
 """
 CASES = ("likely", "low", "high")
 SinceOpt = Annotated[str | None, option("--since", "WHEN", "From a day on (2026-08-01), or so long ago (90d).")]
@@ -126,4 +132,38 @@ def demand(
 
     with progress("reading the ledger"):
         answer = api.observe_demand(pools, ledger, since=since, start=start, months=months, case=case, on=on, to=to)
+    show(answer, output, out)
+
+
+def advice(
+    pools: PoolsFile,
+    ledger: LedgerOpt = "",
+    since: SinceOpt = None,
+    policy: Annotated[
+        str | None, option("--policy", "NAME", "Replay by this policy. Default: that of the ledger's last router.")
+    ] = None,
+    change: Annotated[
+        list[str] | None, option("--change", "POOL=CHIPS", "Try a pool with so many chips; repeatable: all at once.")
+    ] = None,
+    mix: Annotated[
+        list[Path] | None, option("--mix", "FILE", "Try the pools of another pools file; repeatable.", complete_yaml)
+    ] = None,
+    store: StoreOpt = "",
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Which pools are idle, saturated or sick, and what the same jobs would have met and cost on other pools.
+
+    The jobs are replayed through the simulation by the router's own policies: on the pools as they are, without what
+    lay idle, with more where jobs waited, and on those of --change and --mix. Costs are those of the pools: by the hour
+    while held, committed chips for all hours. What a replay can't know is said.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+    from chipwise.present.progress import progress
+
+    with progress("replaying the ledger's jobs"):
+        answer = api.observe_advice(
+            pools, ledger, since=since, policy=policy, change=change, mix=mix, store=store or None
+        )
     show(answer, output, out)

@@ -10,6 +10,7 @@ import typer
 
 from chipwise.cli import history, telemetry
 from chipwise.cli import nodes as sick
+from chipwise.cli import top as screen
 from chipwise.cli.completion import complete_chips, one_of
 from chipwise.cli.declare import argument, group, option, refuse
 from chipwise.cli.options import (
@@ -209,6 +210,9 @@ def goodput(
 def job(
     job: Annotated[str, argument("ID", "The number of a job.")],
     attempt: Annotated[int | None, option("--attempt", "N", "Of this attempt; default: the newest.", min=1)] = None,
+    plot: Annotated[
+        Path | None, option("--plot", "FILE", "Draw its steps, or its windows of serving, as .svg or .png.")
+    ] = None,
     ledger: LedgerOpt = "",
     output: TableJson = "table",
     out: OutFile = None,
@@ -218,9 +222,15 @@ def job(
     Its output is read as `jobs logs` reads it. A running job's time and cost are estimated again, at the pace of now.
     """
     from chipwise import api
+    from chipwise.present import plots
     from chipwise.present.output import show
 
-    show(api.observe_job(job, ledger, attempt=attempt), output, out)
+    if plot is not None:
+        plots.ready(plot)
+    answer = api.observe_job(job, ledger, attempt=attempt)
+    if plot is not None:
+        answer.plot(plot)
+    show(answer, output, out)
 
 
 @app.command("jobs", epilog=JOBS_EXAMPLES)
@@ -310,5 +320,7 @@ for _verb, _examples in (
     (history.rates, history.RATES_EXAMPLES),
     (history.drift, history.DRIFT_EXAMPLES),
     (history.demand, history.DEMAND_EXAMPLES),
+    (history.advice, history.ADVICE_EXAMPLES),
+    (screen.top, screen.EXAMPLES),
 ):
     app.command(_verb.__name__, epilog=_examples)(_verb)

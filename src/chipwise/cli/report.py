@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from chipwise.cli.completion import complete_workloads
+from chipwise.cli.completion import complete_workloads, complete_yaml
 from chipwise.cli.declare import argument, option
 from chipwise.cli.options import (
     NO_FLAGS,
@@ -29,6 +29,7 @@ from chipwise.cli.options import (
     with_any_flags,
     with_price_flags,
 )
+from chipwise.cli.router import LedgerOpt
 from chipwise.verbs import defaults
 
 EXAMPLES = """\b
@@ -68,6 +69,16 @@ def report(
     time_limit: Annotated[
         str | None, option("--time-limit", "TIME", "Most time for each plan solved for a demand file; default: 60s.")
     ] = None,
+    pools: Annotated[
+        Path | None,
+        option(
+            "--pools",
+            "FILE",
+            "With a demand file: a pools file, whose pools are judged by the ledger's jobs.",
+            complete_yaml,
+        ),
+    ] = None,
+    ledger: LedgerOpt = "",
     flags: Flags = NO_FLAGS,
     evidence: EvidenceOpt = defaults.EVIDENCE,
     offers: PriceFlags = NO_PRICE_FLAGS,
@@ -78,6 +89,7 @@ def report(
     plots, assumptions with sources, evidence and error bars, sensitivity.
     """
     from chipwise import api
+    from chipwise.errors import InputError
     from chipwise.fleet.demand import is_demand
     from chipwise.knowledge import Knowledge
     from chipwise.present.blocks import Text
@@ -90,8 +102,11 @@ def report(
     ready(out)
     if is_demand(workload):
         refuse_beside_demand(flags)
+    elif pools is not None:
+        raise InputError("--pools", str(pools), "a demand file: a workload has no pools")
     known = Knowledge.default(assumptions=assumptions, assumptions_file=assumptions_file, **offers)
     with progress("report") as line:
+        advice = None if pools is None else api.observe_advice(pools, ledger, knowledge=known)
         made = api.report(
             Path(workload) if is_demand(workload) else read_any(workload, flags),
             on,
@@ -105,6 +120,7 @@ def report(
             site=site,
             framework=framework,
             time_limit=time_limit,
+            advice=advice,
             evidence=evidence,
             knowledge=known,
             progress=line.say,

@@ -19,6 +19,18 @@ SHOWN = (  # columns of people's table: series and heading
 )  # fmt: skip
 
 
+DROPPED = (
+    "clock",
+    "memory busy",
+    "cores busy",
+    "host memory",
+    "last Xid",
+    "tensor",
+    "temperature",
+    "memory used",
+)  # first
+
+
 def units() -> dict[str, str]:
     """The unit of every series."""
     return {mapped.series: mapped.unit for mapped in mapping().values()}
@@ -35,7 +47,7 @@ def _shown(series: str, value: float) -> str:
     return f"{value:.0f} {unit}" if unit in ("W", "°C") else f"{value:g}"
 
 
-def device_table(values: Iterable[tuple[str, str, str, float]]) -> Table:
+def device_table(values: Iterable[tuple[str, str, str, float]], title: str = "") -> Table:
     """Rows of host, device, series and value as a table; columns that nobody fills are left out."""
     newest: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for host, device, series, value in values:
@@ -47,4 +59,10 @@ def device_table(values: Iterable[tuple[str, str, str, float]]) -> Table:
         for (host, device), row in newest.items()
         if any(series in row for series, _ in columns)
     ]
-    return Table(["host", "device", *(head for _, head in columns)], rows, frozenset({"host", "device"}))
+    return Table(
+        ["host", "device", *(head for _, head in columns)],
+        rows,
+        frozenset({"host", "device"}),
+        title=title,
+        drop=DROPPED,
+    )

@@ -16,6 +16,7 @@ from chipwise.errors import Conflict
 from chipwise.fleet.demand import Demand
 from chipwise.fleet.planned import PlanOptions, plan_demand
 from chipwise.knowledge import Knowledge
+from chipwise.observe.advice.view import PoolAdvice
 from chipwise.report.comparison import comparison_report
 from chipwise.report.fleet import fleet_report
 from chipwise.report.parts import Report
@@ -69,13 +70,17 @@ def leading(comparison: AnyComparison) -> list[AnyRow]:
 
 
 def report_demand(
-    demand: Demand, knowledge: Knowledge, options: PlanOptions | None = None, progress: Progress | None = None
+    demand: Demand,
+    knowledge: Knowledge,
+    options: PlanOptions | None = None,
+    progress: Progress | None = None,
+    advice: PoolAdvice | None = None,
 ) -> Report:
-    """The report of a demand: its fleet planned."""
+    """The report of a demand: its fleet planned; `advice` is on the pools that there are."""
     tell = progress or (lambda _: None)
     fleet = plan_demand(demand, knowledge, options, lambda what: tell(f"planning: {what}"))
     tell("drawing")
-    return fleet_report(fleet.name, fleet.answer, knowledge, fleet.request)
+    return fleet_report(fleet.name, fleet.answer, knowledge, fleet.request, advice)
 
 
 def refuse_beside_demand(given: Mapping[str, Any]) -> None:

@@ -67,7 +67,7 @@ class PoolStatus:
 
 POOL_COLUMNS: tuple[Column[PoolStatus], ...] = (
     Column("name", lambda s: s.pool.name, "pool", words=True),
-    Column("backend", lambda s: s.pool.backend, "backend", words=True),
+    Column("backend", lambda s: s.pool.backend, "backend", words=True, drop=3),
     Column("chip", lambda s: s.pool.chip, "chip", words=True),
     Column("family", lambda s: s.pool.family),
     Column("count", lambda s: s.pool.count, "chips"),
@@ -82,8 +82,9 @@ POOL_COLUMNS: tuple[Column[PoolStatus], ...] = (
         lambda s: s.pool.usd_per_chip_hour,
         "$/chip-hour",
         lambda s: f"{s.pool.usd_per_chip_hour:.2f}",
+        drop=4,
     ),
-    Column("terms", lambda s: s.pool.terms, "terms", words=True),
+    Column("terms", lambda s: s.pool.terms, "terms", words=True, drop=5),
     Column("price_source", lambda s: s.pool.price_source),
     Column("region", lambda s: s.pool.region, "region", lambda s: s.pool.region or "-", words=True, drop=1),
     Column("watts_cap", lambda s: s.pool.power_cap),

@@ -7,6 +7,7 @@ from chipwise.present.blocks import Block, section
 from chipwise.present.numbers import plural, rate, time_interval
 from chipwise.serving.formats import in_words
 from chipwise.serving.launched import flags
+from chipwise.serving.observed import observed_in_words
 from chipwise.serving.service import Served, Service, ServingTarget
 from chipwise.units import format_seconds
 from chipwise.workload.model import PICTURES
@@ -132,4 +133,4 @@ def target_assumptions(target: ServingTarget) -> list[str]:
             f"calibration of {serving.date} on {serving.rows:,} published serving rows; kernels and wires "
             f"of {training.date} on {training.rows:,}"
         )
-    return out
+    return [*out, *observed_in_words(target.workload, target.chip, target.stack, target.calibration)]

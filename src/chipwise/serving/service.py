@@ -26,6 +26,7 @@ from chipwise.serving.limits import DEFAULT_ROUTER
 from chipwise.serving.loads import Load, decode_terms, prompt_terms, seconds
 from chipwise.serving.measures import Measures, SloCheck, Spread, measure
 from chipwise.serving.memory import cache_bytes
+from chipwise.serving.observed import group_at, with_observed
 from chipwise.serving.requests import OPEN, Requests
 from chipwise.serving.residuals import point
 from chipwise.serving.setup import Replica, set_up
@@ -232,6 +233,7 @@ def corrections(target: ServingTarget, split: Split, count: float) -> dict[str, 
     }
     if language and serve.arrival.kind in OPEN:
         out["ttft"] = open_correction(learned, place, out["tpot"], out["ttft"])
+    out = with_observed(out, group_at(target.workload, target.chip, target.stack, target.calibration), target.chip.id)
     if serve.speculation is not None:
         return {name: unlearned(learned, metrics[name], c, UNSPECULATIVE) for name, c in out.items()}
     return out

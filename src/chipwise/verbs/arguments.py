@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chipwise.catalog import Accelerators
     from chipwise.knowledge import Knowledge
+    from chipwise.observe.store.store import TelemetryStore
     from chipwise.serving.service import ServingTarget
     from chipwise.workload import Workload
     from chipwise.workload.serve import ServingWorkload
@@ -92,3 +93,13 @@ def seconds_of(time: str | float, field: str) -> float:
     from chipwise.units import parse_duration
 
     return parse_duration(time, field) if isinstance(time, str) else float(time)
+
+
+def own_telemetry(store: str | Path | None) -> TelemetryStore | None:
+    """The store of telemetry that is named, or one's own where there is one."""
+    from chipwise.io.paths import data_folder
+    from chipwise.observe.store.store import open_store
+
+    if not store and not (data_folder() / "telemetry.db").exists():
+        return None
+    return open_store(str(store or ""), create=False)

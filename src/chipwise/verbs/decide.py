@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chipwise.fleet.planned import PlannedFleet
     from chipwise.knowledge import Knowledge
     from chipwise.layout.view import LayoutSearch
+    from chipwise.observe.advice.view import PoolAdvice
     from chipwise.report.parts import Report
     from chipwise.verbs.arguments import Progress, WorkloadLike
 
@@ -272,6 +273,7 @@ def report(
     site: str | None = None,
     framework: str | None = None,
     time_limit: str | float | None = None,
+    advice: PoolAdvice | None = None,
     evidence: str = defaults.EVIDENCE,
     knowledge: Knowledge | None = None,
     progress: Callable[[str], None] | None = None,
@@ -279,7 +281,7 @@ def report(
     """Report on a workload of either kind, or on a demand file: the decision on one page, then all it rests on.
 
     ``.write("report.html")`` makes one HTML file that needs nothing else, ``.write("report.pdf")`` a PDF. Options are
-    those of `compare` and `cost`; a demand file takes `time_limit` alone.
+    those of `compare` and `cost`; a demand file takes `time_limit`, and the `advice` that `observe_advice` gave, alone.
 
     >>> from chipwise import load
     >>> job = load("llama-3.1-8b", tokens="1T", batch=1024, sequence=8192)
@@ -303,9 +305,11 @@ def report(
         billed = {"utilization": utilization, "years": years, "site": site, "framework": framework}
         refuse_beside_demand({**compared, **billed, "evidence": None if evidence == defaults.EVIDENCE else evidence})
         options = PlanOptions(time_limit=seconds_of(time_limit or defaults.TIME_LIMIT, "time_limit"))
-        return report_demand(read_demand(workload, known.today), known, options, progress)
+        return report_demand(read_demand(workload, known.today), known, options, progress, advice)
     if time_limit is not None:
         raise InputError("time_limit", time_limit, "a demand file: nothing is solved for a workload")
+    if advice is not None:
+        raise InputError("advice", advice.ledger, "a demand file: a workload has no pools")
     used = read_utilization(known.economics, utilization)
     program = Program.read(framework)
     assumptions = CostAssumptions(

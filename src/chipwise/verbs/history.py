@@ -1,17 +1,18 @@
-"""Verbs of what the jobs of a ledger teach decisions: rates, drift and demand."""
+"""Verbs of what the jobs of a ledger teach decisions: rates, drift, demand and advice."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
+    from chipwise.observe.advice.view import PoolAdvice
     from chipwise.observe.demand.view import ObservedDemand
     from chipwise.observe.drift.view import Drifts
     from chipwise.observe.rates.view import Rates
-    from chipwise.observe.store.store import TelemetryStore
 
 
 def observe_rates(
@@ -36,7 +37,6 @@ def observe_rates(
     chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
     """
     import time
-    from contextlib import nullcontext
     from dataclasses import replace
 
     from chipwise.catalog import load
@@ -48,13 +48,13 @@ def observe_rates(
     from chipwise.observe.rates.view import Rates
     from chipwise.route.ledger import open_view
     from chipwise.route.load.pools import read_pools
-    from chipwise.verbs.arguments import knowledge_of
+    from chipwise.verbs.arguments import knowledge_of, own_telemetry
 
     know, now = knowledge_of(knowledge), time.time()
     begin = _since(since, now)
     read = read_pools(pools, know)
     by_name = {pool.name: pool for pool in read.pools}
-    telemetry = _telemetry(store)
+    telemetry = own_telemetry(store)
     with telemetry or nullcontext(), open_view(ledger, create=False) as book:
         power = None if telemetry is None else power_met(telemetry, book, read, begin, now)
         met = met_by(book, by_name, begin, now, lambda attempt: attempt_log(ledger, attempt))
@@ -68,16 +68,6 @@ def observe_rates(
     if not rates:
         raise Refusal("no attempt held chips that count", "jobs that ran in pools of the pools file")
     return replace(answer, file=answer.write(Path(to)))
-
-
-def _telemetry(store: str | Path | None) -> TelemetryStore | None:
-    """The store of telemetry that is named, or one's own where there is one."""
-    from chipwise.io.paths import data_folder
-    from chipwise.observe.store.store import open_store
-
-    if not store and not (data_folder() / "telemetry.db").exists():
-        return None
-    return open_store(str(store or ""), create=False)
 
 
 def _since(since: str | float | None, now: float) -> float:
@@ -163,9 +153,9 @@ def observe_demand(
     import time
     from dataclasses import replace
 
-    from chipwise.catalog import exact_chip
+    from chipwise.catalog import exact_chip, load
     from chipwise.errors import InputError, Refusal, UnknownName
-    from chipwise.observe.demand.demand_file import Asked, Frame
+    from chipwise.observe.demand.demand_file import Frame, WorkloadDemand
     from chipwise.observe.demand.history import observed_demand
     from chipwise.observe.demand.records import Case, LeftOut, Skipped, month_index
     from chipwise.observe.demand.trend import trend_of
@@ -181,14 +171,20 @@ def observe_demand(
         raise InputError("months", months, "1 to 120")
     know, now = knowledge_of(knowledge), time.time()
     begin = _since(since, now)
-    first = month_index(know.today.year, know.today.month) + 1 if start is None else _month_of(start)
+    this_month = month_index(know.today.year, know.today.month)
+    first = this_month + 1 if start is None else _month_of(start)
+    if first < this_month:
+        raise InputError("start", str(start), f"a month that is not over: {know.today:%Y-%m} or later")
     named = [on] if isinstance(on, str) else list(on or ())
-    chips = [exact_chip(name.strip()).id for text in named for name in text.split(",")]
+    try:
+        chips = [exact_chip(name.strip()).id for text in named for name in text.split(",")]
+    except UnknownName as error:
+        raise UnknownName("on", str(error.value), load().chips, what="chip") from None
     theirs = read_pools(pools, know).pools
     with open_view(ledger, create=False) as book:
         observed = observed_demand(book, begin, now, lambda attempt: attempt_log(ledger, attempt))
-    asked = [
-        Asked(past=past, trend=trend_of(past.months, past.kind, first, months))
+    demands = [
+        WorkloadDemand(past=past, trend=trend_of(past.months, past.kind, first, months))
         for past in observed.pasts[:MOST_WORKLOADS]
     ]
     many = [
@@ -196,21 +192,22 @@ def observe_demand(
         for past in observed.pasts[MOST_WORKLOADS:]
     ]
     rented = list(dict.fromkeys(chips or [pool.chip for pool in theirs if pool.family != "cpu"]))
-    seen = [past.months[0].name for past in observed.pasts if past.months]
+    first_months = [past.months[0].name for past in observed.pasts if past.months]
     frame = Frame(
         name="observed",
         case=Case(case),
-        source=f"jobs of ledger {Path(observed.ledger).name}" + (f" from {min(seen)} on" if seen else ""),
+        source=f"jobs of ledger {Path(observed.ledger).name}"
+        + (f" from {min(first_months)} on" if first_months else ""),
         day=know.today.isoformat(),
         first=first,
         months=months,
         pools=theirs,
         chips=rented,
     )
-    answer = ObservedDemand(observed=observed, asked=asked, skipped=[*observed.skipped, *many], frame=frame)
+    answer = ObservedDemand(observed=observed, demands=demands, skipped=[*observed.skipped, *many], frame=frame)
     if to is None:
         return answer
-    if not asked:
+    if not demands:
         raise Refusal("no job says what it runs", "jobs with a workload: a plan sizes other chips for it")
     return replace(answer, file=answer.write(Path(to)))
 
@@ -226,3 +223,87 @@ def _month_of(text: str) -> int:
     except ValueError:
         raise InputError("start", text, "a month such as 2027-01") from None
     return month_index(month.year, month.month)
+
+
+def observe_advice(
+    pools: str | Path,
+    ledger: str = "",
+    *,
+    since: str | float | None = None,
+    policy: str | None = None,
+    change: Mapping[str, int] | Sequence[str] | None = None,
+    mix: str | Path | Sequence[str | Path] | None = None,
+    store: str | Path | None = None,
+    knowledge: Knowledge | None = None,
+) -> PoolAdvice:
+    """Say which pools are idle, saturated or sick, and what the same jobs would have met and cost on other pools.
+
+    `pools` is the pools file of the ledger's router. The jobs since a day, or so long ago, are replayed by its `policy`
+    on its pools, without what lay idle, with more where jobs waited, with a `change` of yours (``{"h100": 16}`` or
+    ``["h100=16"]``) and on the pools of other files (`mix`). A `store` of telemetry tells of sick nodes.
+
+    >>> observe_advice("examples/pools/local.yaml", "nowhere.db")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    chipwise.route.ledger.error.LedgerError: ledger nowhere.db: there is none; ...
+    """
+    import time
+
+    from chipwise.errors import Refusal
+    from chipwise.observe.advice.records import Mix
+    from chipwise.observe.advice.replay import mixes, replayed
+    from chipwise.observe.advice.usage import used_pools
+    from chipwise.observe.advice.view import PoolAdvice
+    from chipwise.observe.goodput.fleet import attempt_log
+    from chipwise.observe.nodes.look import sick_by_pool
+    from chipwise.route.estimates.options import Estimator
+    from chipwise.route.estimates.predicted import Predictor
+    from chipwise.route.ledger import open_view
+    from chipwise.route.load.pools import read_pools
+    from chipwise.route.policies import DEFAULT_POLICY, policy_list
+    from chipwise.verbs.arguments import knowledge_of, own_telemetry
+
+    know, now = knowledge_of(knowledge), time.time()
+    begin = _since(since, now)
+    read = read_pools(pools, know)
+    wanted = _counts(change, {pool.name: pool.count for pool in read.pools})
+    files = [mix] if isinstance(mix, str | Path) else list(mix or ())
+    others = [Mix(name=Path(file).stem, pools=read_pools(file, know).pools) for file in files]
+    telemetry = own_telemetry(store)
+    with telemetry or nullcontext(), open_view(ledger, create=False) as book:
+        jobs = book.jobs()
+        if not jobs:
+            raise Refusal("no job is in this ledger", "jobs that ran")
+        span = max(begin, min(job.submitted for job in jobs)), now
+        sick, problems = sick_by_pool(telemetry, read, book.uid, int(begin)) if telemetry is not None else ({}, [])
+        used = used_pools(book, read.pools, span, know.economics, lambda attempt: attempt_log(ledger, attempt), sick)
+        if not used:
+            raise Refusal("no pool of the pools file has accelerators", "pools of GPUs or TPUs")
+        routers = book.routers()
+        named = policy or (routers[0].policy if routers else DEFAULT_POLICY)
+        (name,) = policy_list(named)[:1]
+        estimator = Estimator(know.economics, Predictor(calibration=know.calibration, know=know.economics))
+        replay = replayed(book, [*mixes(used, wanted), *others], name, span, estimator, read.weights)
+        return PoolAdvice(
+            ledger=book.where,
+            span=span,
+            pools=used,
+            replayed=replay,
+            problems=problems,
+            told_nodes=telemetry is not None,
+        )
+
+
+def _counts(change: Mapping[str, int] | Sequence[str] | None, pools: Mapping[str, int]) -> dict[str, int]:
+    from chipwise.errors import InputError, UnknownName
+
+    if isinstance(change, Mapping):
+        pairs = [(name, str(count)) for name, count in change.items()]
+    else:
+        pairs = [(text.partition("=")[0].strip(), text.partition("=")[2].strip()) for text in change or ()]
+    for name, count in pairs:
+        if name not in pools:
+            raise UnknownName("change", name, pools, what="pool")
+        if not count.isdecimal() or int(count) > 10_000_000:
+            raise InputError("change", f"{name}={count}", "a pool and its chips, such as h100=16")
+    return {name: int(count) for name, count in pairs}

@@ -185,33 +185,41 @@ def learn_from_runs(
     *,
     pools: str | Path | None = None,
     ledger: str = "",
+    store: str | Path | None = None,
     accept: bool = False,
     knowledge: Knowledge | None = None,
 ) -> TelemetryLesson:
     """Learn from runs that were observed: what they change of predictions, and with `accept` change it.
 
     The `file` names logs with the workload and the chips that they were of; `pools` is a pools file instead, for the
-    attempts of a `ledger`'s jobs. Sick runs and outliers are left out. `accepted_telemetry` says what counts,
+    attempts of a `ledger`'s jobs; those whose devices were throttled or faulty by a `store` of telemetry (by default
+    one's own) are left out. Sick runs and outliers are left out. `accepted_telemetry` says what counts,
     and takes back what was accepted last.
 
     >>> answer = learn_from_runs("examples/observe/runs.yaml")
     >>> [(change.after.chip, change.after.runs) for change in answer.lesson.groups], answer.accepted
     ([('h100', 5)], None)
     """
+    from contextlib import nullcontext
+
     from chipwise.catalog import telemetry_files
     from chipwise.catalog.calibration import load_calibration
     from chipwise.errors import Conflict, MissingInput, Refusal
+    from chipwise.observe.learn.devices import unfit_attempts
     from chipwise.observe.learn.lesson import lesson
     from chipwise.observe.learn.runs import sources_in, sources_of_jobs
     from chipwise.observe.learn.view import TelemetryLesson
-    from chipwise.verbs.arguments import knowledge_of
+    from chipwise.verbs.arguments import knowledge_of, own_telemetry
 
     if file is not None and pools is not None:
         raise Conflict("file", "pools")
     if file is None and pools is None:
         raise MissingInput([["file"], ["pools"]])
-    sources = sources_in(Path(file)) if file is not None else sources_of_jobs(ledger, Path(str(pools)))
     known = knowledge_of(knowledge)
+    telemetry = own_telemetry(store) if pools is not None else None
+    with telemetry or nullcontext():
+        unfit = unfit_attempts(telemetry) if telemetry is not None else {}
+    sources = sources_in(Path(file)) if file is not None else sources_of_jobs(ledger, Path(str(pools)), unfit)
     answer = lesson(sources, known.calibration)
     path = None
     if accept:

@@ -1,4 +1,4 @@
-"""Verbs of what exporters and agents have said: what is sick."""
+"""Verbs of what exporters, agents and jobs say now: what is sick, and all of it on one screen."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chipwise.observe.export.view import Exported
     from chipwise.observe.nodes.view import NodeHealth
+    from chipwise.observe.top.view import Top
 
 
 def node_health(
@@ -38,6 +39,37 @@ def node_health(
         raise InputError("pools", NOTHING, "a pools file beside drain, or CHIPWISE_POOLS naming one")
     seconds = seconds_of(since, "since")
     return look_at_nodes(store, seconds, None if pools is None else read_pools(Path(pools)), ledger, drain)
+
+
+def observe_top(
+    ledger: str | None = "",
+    *,
+    pools: str | Path | None = None,
+    store: str | None = None,
+    jobs_by: str = "newest",
+    devices_by: str = "host",
+) -> Top:
+    """Look once at jobs under way, at devices and at pools: what `observe top` draws again and again.
+
+    Of a `ledger` (None: none), a pools file and a `store` of telemetry, as far as each is named. Jobs are sorted by
+    ``"newest"``, ``"slowest"``, ``"health"``, ``"left"`` or ``"goodput"``, devices by ``"host"``, ``"busy"``,
+    ``"idle"``, ``"power"``, ``"hot"`` or ``"memory"``. What can't be read is among its `problems`.
+
+    >>> observe_top("nowhere.db").problems  # doctest: +ELLIPSIS
+    ['ledger nowhere.db: there is none; ...
+    """
+    from dataclasses import replace
+
+    from chipwise.errors import UnknownName
+    from chipwise.observe.top.look import look
+    from chipwise.observe.top.view import DeviceOrder, JobOrder
+    from chipwise.route.load import read_pools
+
+    for name, value, orders in (("jobs_by", jobs_by, list(JobOrder)), ("devices_by", devices_by, list(DeviceOrder))):
+        if value not in orders:
+            raise UnknownName(name, value, orders)
+    top = look(ledger, store, None if pools is None else read_pools(Path(pools)))
+    return replace(top, job_order=JobOrder(jobs_by), device_order=DeviceOrder(devices_by))
 
 
 def export_telemetry(

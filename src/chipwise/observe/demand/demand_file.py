@@ -20,7 +20,7 @@ OWNED = frozenset({"owned", "reserved"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class WorkloadDemand:
     """A workload as it was wanted, and as it will be."""
 
     past: Past
@@ -41,7 +41,7 @@ class Frame:
     chips: Sequence[str]  # that may be rented
 
 
-def demand_text(asked: Sequence[Asked], frame: Frame) -> str:
+def demand_text(demands: Sequence[WorkloadDemand], frame: Frame) -> str:
     """The file."""
     which = "the median of each month" if frame.case is Case.LIKELY else f"the {frame.case} end of 90 % intervals"
     lines = [
@@ -52,7 +52,7 @@ def demand_text(asked: Sequence[Asked], frame: Frame) -> str:
         f"months: {frame.months}",
         "workloads:",
     ]
-    for one in asked:
+    for one in demands:
         lines += _workload(one, frame)
     if frame.chips:
         lines += ["candidates:", *(f"  - {{chip: {chip}}}" for chip in frame.chips)]
@@ -65,12 +65,12 @@ def demand_text(asked: Sequence[Asked], frame: Frame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _workload(one: Asked, frame: Frame) -> Iterator[str]:
+def _workload(one: WorkloadDemand, frame: Frame) -> Iterator[str]:
     past, trend = one.past, one.trend
     unit = "requests/s" if past.kind is Kind.SERVICE else "runs a month"
-    seen = f"{month_name(past.months[0].index)} to {month_name(past.months[-1].index)}"
+    span = f"{month_name(past.months[0].index)} to {month_name(past.months[-1].index)}"
     amounts = ", ".join(f"{month.amount / _per(past, month.share):.3g}" for month in past.months[-12:])
-    yield f"  # {past.name}: {plural(past.jobs, 'job')}, {past.chip_hours:,.4g} chip-hours, {seen}; {unit}: {amounts}"
+    yield f"  # {past.name}: {plural(past.jobs, 'job')}, {past.chip_hours:,.4g} chip-hours, {span}; {unit}: {amounts}"
     first, last = trend.months[0], trend.months[-1]
     yield (
         f"  # {unit} in {month_name(first.index)}: {_range(first)}; in {month_name(last.index)}: {_range(last)}; "

@@ -204,10 +204,10 @@ def _service(
 def _add(hours: dict[int, float], log: Log, workload: ServingWorkload, span: tuple[float, float]) -> set[int]:
     """Requests of an attempt by hour; those hours of which no window is, which count at the mean of all windows."""
     rates = [_requests_per_s(window, workload) for window in log.serving]
-    known = [rate for rate in rates if rate is not None]
-    if not known:
+    told_rates = [rate for rate in rates if rate is not None]
+    if not told_rates:
         return set()
-    mean = sum(known) / len(known)
+    mean = sum(told_rates) / len(told_rates)
     zone = zone_of(log, *span)
     by_hour: dict[int, list[float]] = {}
     for window, rate in zip(log.serving, rates, strict=True):

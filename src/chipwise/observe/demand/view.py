@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from chipwise.io.atomic import atomic_write
-from chipwise.observe.demand.demand_file import Asked, Frame, demand_text
+from chipwise.observe.demand.demand_file import Frame, WorkloadDemand, demand_text
 from chipwise.observe.demand.records import Expected, Kind, LeftOut, Observed, Skipped, month_name
 from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import Column, flat, record, table
@@ -25,10 +25,10 @@ _REASONS = {
 }
 
 
-def _seen(asked: Asked) -> float:
-    months = asked.past.months
+def _mean(demand: WorkloadDemand) -> float:
+    months = demand.past.months
     shares = sum(month.share for month in months)
-    if asked.past.kind is Kind.RUNS:
+    if demand.past.kind is Kind.RUNS:
         return sum(month.amount for month in months) / shares
     return sum(month.amount * month.share for month in months) / shares
 
@@ -37,13 +37,13 @@ def _month(month: Expected) -> str:
     return f"{month.value:.3g} ({month.low:.3g} to {month.high:.3g})"
 
 
-DEMAND_COLUMNS: tuple[Column[Asked], ...] = (
+DEMAND_COLUMNS: tuple[Column[WorkloadDemand], ...] = (
     Column("name", lambda a: a.past.name, "workload", words=True),
     Column("kind", lambda a: a.past.kind.value, help="runs or service"),
     Column("jobs", lambda a: a.past.jobs, "jobs"),
     Column("chip_hours", lambda a: a.past.chip_hours, "chip-hours", lambda a: f"{a.past.chip_hours:,.4g}"),
-    Column("months_seen", lambda a: sum(month.share for month in a.past.months), "months", lambda a: _months(a)),
-    Column("seen", _seen, "a month", lambda a: f"{_seen(a):.3g} {_UNITS[a.past.kind]}", help="runs, or requests/s"),
+    Column("months_observed", lambda a: sum(month.share for month in a.past.months), "months", lambda a: _months(a)),
+    Column("mean", _mean, "a month", lambda a: f"{_mean(a):.3g} {_UNITS[a.past.kind]}", help="runs, or requests/s"),
     Column("growth", lambda a: a.trend.growth, "growth a month", lambda a: f"{a.trend.growth:+.1%}"),
     Column("growth_low", lambda a: a.trend.growth_low, help="of its 90 % interval"),
     Column(
@@ -82,8 +82,8 @@ DEMAND_COLUMNS: tuple[Column[Asked], ...] = (
 )
 
 
-def _months(asked: Asked) -> str:
-    return f"{sum(month.share for month in asked.past.months):.1f}"
+def _months(demand: WorkloadDemand) -> str:
+    return f"{sum(month.share for month in demand.past.months):.1f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -93,7 +93,7 @@ class ObservedDemand(Result):
     VERB: ClassVar[str] = "observe demand"
     CSV_HEADER: ClassVar[tuple[str, ...]] = tuple(column.key for column in DEMAND_COLUMNS if not column.nested)
     observed: Observed
-    asked: Sequence[Asked]
+    demands: Sequence[WorkloadDemand]
     skipped: Sequence[Skipped]
     frame: Frame
     file: Path | None = None  # that was written
@@ -101,7 +101,7 @@ class ObservedDemand(Result):
     @property
     def text(self) -> str:
         """The demand file."""
-        return demand_text(self.asked, self.frame)
+        return demand_text(self.demands, self.frame)
 
     def write(self, path: Path) -> Path:
         """Write it, for `fleet plan`."""
@@ -115,7 +115,7 @@ class ObservedDemand(Result):
             "case": self.frame.case.value,
             "start": month_name(self.frame.first),
             "months": self.frame.months,
-            "workloads": [record(DEMAND_COLUMNS, one) for one in self.asked],
+            "workloads": [record(DEMAND_COLUMNS, one) for one in self.demands],
             "left_out": [
                 {"name": s.name, "reason": s.why.value, "jobs": s.jobs, "chip_hours": s.chip_hours}
                 for s in self.skipped
@@ -126,19 +126,21 @@ class ObservedDemand(Result):
 
     def flat_rows(self) -> list[dict[str, Any]]:
         """For CSV and pandas: a row a workload."""
-        return [flat(DEMAND_COLUMNS, one) for one in self.asked]
+        return [flat(DEMAND_COLUMNS, one) for one in self.demands]
 
     def blocks(self) -> list[Block]:
         """For people."""
         until = month_name(self.frame.first + self.frame.months - 1)
-        head = f"ledger {safe(self.observed.ledger)}: {plural(len(self.asked), 'workload')} that a plan can be made for"
+        head = (
+            f"ledger {safe(self.observed.ledger)}: {plural(len(self.demands), 'workload')} that a plan can be made for"
+        )
         out: list[Block] = [Text(f"{head}, {month_name(self.frame.first)} to {until}")]
-        if self.asked:
-            out.append(table(DEMAND_COLUMNS, self.asked))
+        if self.demands:
+            out.append(table(DEMAND_COLUMNS, self.demands))
         return [*out, *(Text(line) for line in self._notes())]
 
     def _notes(self) -> list[str]:
-        total = sum(one.past.chip_hours for one in self.asked) + sum(one.chip_hours for one in self.skipped)
+        total = sum(one.past.chip_hours for one in self.demands) + sum(one.chip_hours for one in self.skipped)
         lines = [
             f"Left out: {safe(s.name)}, {plural(s.jobs, 'job')}, {number(s.chip_hours)} chip-hours"
             + (f" ({s.chip_hours / total:.0%} of all)" if total else "")
@@ -147,7 +149,7 @@ class ObservedDemand(Result):
         ]
         lines += [
             f"{safe(one.past.name)}: its own rate is taken: no output of its servers is to be had"
-            for one in self.asked
+            for one in self.demands
             if one.past.declared
         ]
         lines += [f"left out: {safe(line)}" for line in self.observed.bad_rows]

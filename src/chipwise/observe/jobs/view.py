@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from chipwise.observe.goodput.view import USE_COLUMNS, account_record, use_rows
@@ -12,6 +13,7 @@ from chipwise.observe.health.view import FINDING_COLUMNS
 from chipwise.observe.jobs.observation import Observation
 from chipwise.observe.records import Severity
 from chipwise.observe.view import RATIO_COLUMNS
+from chipwise.present import plots
 from chipwise.present.blocks import Block, Text
 from chipwise.present.columns import Column, flat, record, table
 from chipwise.present.numbers import moment, percent, plural, time_interval
@@ -24,18 +26,34 @@ COLUMNS: tuple[Column[Observation], ...] = (
     Column("id", lambda o: o.job.id, "id"),
     Column("name", lambda o: o.job.job.name, "name", lambda o: safe(o.job.job.name, 40), words=True),
     Column("owner", lambda o: o.job.user, "", help="its owner, else who submitted it"),
-    Column("state", lambda o: o.job.state, "state", words=True),
+    Column("state", lambda o: o.job.state, "state", words=True, drop=2),
     Column("pool", lambda o: _attempt(o, "pool"), "pool", lambda o: safe(_attempt(o, "pool") or "–"), words=True),
-    Column("attempt", lambda o: _attempt(o, "number"), "attempt"),
+    Column("attempt", lambda o: _attempt(o, "number"), "attempt", drop=1),
     Column("step", lambda o: o.step, "step", lambda o: _step(o), help="the last that was told"),
     Column("total_steps", lambda o: o.total_steps, "", help="of the whole run"),
-    Column("step_seconds", lambda o: o.now, "a step", lambda o: "–" if o.now is None else format_seconds(o.now.value)),
-    Column("ratio", lambda o: o.ratio.ratio if o.ratio else None, "actual / predicted", lambda o: _ratio(o)),
+    Column("step_seconds", lambda o: o.now, "a step", lambda o: _pace(o), drop=4),
+    Column("ratio", lambda o: o.ratio.ratio if o.ratio else None, "actual / predicted", lambda o: _ratio(o), drop=7),
     Column("verdict", lambda o: o.ratio.verdict if o.ratio else None, "", help="as predicted, slower or faster"),
-    Column("goodput", lambda o: o.account.goodput, "goodput", lambda o: _share(o.account.goodput)),
+    Column("goodput", lambda o: o.account.goodput, "goodput", lambda o: _share(o.account.goodput), drop=5),
     Column("worst", lambda o: _worst(o), "health", lambda o: _health(o), words=True, help="of its findings"),
-    Column("remaining_seconds", lambda o: o.remaining, "left", lambda o: _left(o), help="at the pace of now", unit="s"),
-    Column("remaining_usd", lambda o: o.remaining_usd, "costs", lambda o: _costs(o), help="what is left", unit="USD"),
+    Column(
+        "remaining_seconds",
+        lambda o: o.remaining,
+        "left",
+        lambda o: _left(o),
+        help="at the pace of now",
+        unit="s",
+        drop=6,
+    ),
+    Column(
+        "remaining_usd",
+        lambda o: o.remaining_usd,
+        "costs",
+        lambda o: _costs(o),
+        help="what is left",
+        unit="USD",
+        drop=3,
+    ),
     Column("problem", lambda o: o.problem or None, "", help="why its output is not to be had"),
 )
 
@@ -48,6 +66,10 @@ def _step(o: Observation) -> str:
     if o.step is None:
         return "–"
     return f"{o.step:,}" if o.total_steps is None else f"{o.step:,} of {o.total_steps:,}"
+
+
+def _pace(o: Observation) -> str:
+    return "–" if o.now is None else format_seconds(o.now.value)
 
 
 def _ratio(o: Observation) -> str:
@@ -85,6 +107,15 @@ class JobObservation(Result):
     ledger: str
     observation: Observation
     attempts: Sequence[AttemptRow]
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw what its steps took, or its windows of serving, as .svg or .png."""
+        from chipwise.observe.jobs.plot import draw
+
+        target = Path(path)
+        plots.ready(target)
+        draw(self.observation, target)
+        return target
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -23,6 +23,7 @@ from chipwise.layout import search
 from chipwise.layout.named import read_layout
 from chipwise.observe.health.diagnosis import Setting, diagnose
 from chipwise.observe.health.records import Condition
+from chipwise.observe.learn.windows import BLOCK, busy_windows, changed, times_as_long, typical
 from chipwise.observe.log import Log, read_lines
 from chipwise.observe.pace import pace_of
 from chipwise.observe.records import CAUSES, FaultClass
@@ -34,10 +35,15 @@ from chipwise.route.job_log import log_lines
 from chipwise.route.ledger import open_view
 from chipwise.route.load.jobs import varied
 from chipwise.route.load.pools import read_pools
+from chipwise.serving.observed import base_of as serving_base
+from chipwise.serving.observed import program_of as serving_program
+from chipwise.serving.split import Split
 from chipwise.workload.model import Workload
-from chipwise.workload.read import read_workload
+from chipwise.workload.read import read_any
+from chipwise.workload.serve import ServingWorkload
 
 FEWEST_STEPS = 10  # settled steps told, of which the median says what a step takes
+FEWEST_WINDOWS = 30  # busy windows of a server, the same
 _SICK = frozenset({Condition.HUNG, Condition.SLOWED, Condition.STRAGGLER, Condition.THROTTLED})
 _OF_JOBS = frozenset({FaultClass.OOM, FaultClass.PREEMPTED})  # ends of a run, whose steps were as they should be
 _KEYS = ("log", "workload", "on", "layout", "format", "with", "labels")
@@ -60,10 +66,11 @@ class Source:
 
     name: str
     log: Log
-    workload: Workload
+    workload: Workload | ServingWorkload
     accelerators: Accelerators
-    layout: str | None  # None: the best one
+    layout: str | None  # None: the best one; of a server, all of its chips one replica
     labels: Mapping[str, str] = field(default_factory=dict)  # versions and the like, beside those that the log says
+    unfit: str = ""  # what was wrong with a device of it, by what exporters and agents said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +116,18 @@ def _source(row: Any, where: str, folder: Path) -> Source:
     return Source(
         name=normpath(log),
         log=read_lines(lines_of(str(log)), row.get("format")),
-        workload=read_workload(str(beside) if beside.is_file() else row["workload"], flags),
+        workload=read_any(str(beside) if beside.is_file() else row["workload"], flags),
         accelerators=parse(row["on"]),
         layout=row.get("layout"),
         labels={str(key): str(value) for key, value in labels.items()},
     )
 
 
-def sources_of_jobs(ledger: str, pools: Path) -> Iterator[Source]:
-    """The attempts of a ledger's jobs that have a workload of training, and whose output is to be had."""
+def sources_of_jobs(ledger: str, pools: Path, unfit: Mapping[str, str] | None = None) -> Iterator[Source]:
+    """The attempts of a ledger's jobs that have a workload, and whose output is to be had.
+
+    `unfit`: what was wrong with devices of some, by attempt.
+    """
     pool_of = {pool.name: pool for pool in read_pools(pools).pools}
     with open_view(ledger, create=False) as book:
         for job in book.jobs():
@@ -127,8 +137,6 @@ def sources_of_jobs(ledger: str, pools: Path) -> Iterator[Source]:
                     continue
                 variant = job.job.variant(attempt.variant)
                 workload = varied(job.job.workload, variant.batch, variant.precision)
-                if not isinstance(workload, Workload):
-                    continue
                 try:
                     log = read_lines(log_lines(ledger, job.id, attempt.number))
                 except Refusal:  # removed, or kept elsewhere: there is nothing to learn from
@@ -139,36 +147,34 @@ def sources_of_jobs(ledger: str, pools: Path) -> Iterator[Source]:
                     workload=workload,
                     accelerators=accelerators(pool, variant.chips, attempt.option.topology),
                     layout=attempt.option.layout or None,
+                    unfit=(unfit or {}).get(attempt.id, ""),
                 )
 
 
 def candidate(source: Source, calibration: Calibration) -> Candidate:
     """A run against its prediction without telemetry; or why it is left out."""
+    if isinstance(source.workload, ServingWorkload):
+        return _server(source, source.workload, calibration)
+    return _training(source, source.workload, calibration)
+
+
+def _training(source: Source, workload: Workload, calibration: Calibration) -> Candidate:
     name, on = source.name, str(source.accelerators)
     log, pace = source.log, pace_of(source.log)
-    sick = next(
-        (
-            finding
-            for finding in diagnose(log, Setting(chips_of_host=source.accelerators.chip.fabric.host_chips))
-            if finding.condition in _SICK
-            or (finding.condition is Condition.FAULT and finding.fault in CAUSES - _OF_JOBS)
-        ),
-        None,
-    )
-    if sick is not None:
-        return Candidate(name=name, on=on, left_out=LeftOut.SICK, detail=f"{sick.condition}: {sick.evidence}")
+    if (sick := _sick(source)) is not None:
+        return sick
     if len(pace.settled) < FEWEST_STEPS:
         detail = f"{len(pace.settled)} settled steps; {FEWEST_STEPS} are needed"
         return Candidate(name=name, on=on, left_out=LeftOut.FEW_STEPS, detail=detail)
     plain = without_telemetry(calibration)
     try:
-        stack = stack_of(source.workload, source.accelerators.chip, named_stack(source.workload))
+        stack = stack_of(workload, source.accelerators.chip, named_stack(workload))
         layout = (
-            search(source.workload, source.accelerators, plain, named_stack(source.workload)).best.layout
+            search(workload, source.accelerators, plain, named_stack(workload)).best.layout
             if source.layout is None
-            else read_layout(source.layout, source.workload, source.accelerators, plain, stack)
+            else read_layout(source.layout, workload, source.accelerators, plain, stack)
         )
-        prediction = predict(source.workload, source.accelerators, layout, plain, named_stack(source.workload))
+        prediction = predict(workload, source.accelerators, layout, plain, named_stack(workload))
     except Refusal as refusal:
         return Candidate(name=name, on=on, left_out=LeftOut.UNPREDICTED, detail=str(refusal))
     observed = step_seconds(log, prediction.units_per_step, source.accelerators.count)
@@ -182,7 +188,7 @@ def candidate(source: Source, calibration: Calibration) -> Candidate:
         chip=chip.id,
         chips=source.accelerators.count,
         stack=stack.id,
-        program=program_of(source.workload),
+        program=program_of(workload),
         base=base_of(chip, stack, plain),
         at=log.ended or 0.0,
         steps=len(pace.settled),
@@ -192,12 +198,83 @@ def candidate(source: Source, calibration: Calibration) -> Candidate:
     return Candidate(name=name, on=on, run=run, labels={**log.versions, **source.labels})
 
 
+def _sick(source: Source) -> Candidate | None:
+    """Why a run says nothing of its chips."""
+    name, on = source.name, str(source.accelerators)
+    if source.unfit:
+        return Candidate(name=name, on=on, left_out=LeftOut.SICK, detail=source.unfit)
+    setting = Setting(chips_of_host=source.accelerators.chip.fabric.host_chips)
+    for finding in diagnose(source.log, setting):
+        fault = finding.condition is Condition.FAULT and finding.fault in CAUSES - _OF_JOBS
+        if finding.condition in _SICK or fault:
+            detail = f"{finding.condition}: {finding.evidence}"
+            return Candidate(name=name, on=on, left_out=LeftOut.SICK, detail=detail)
+    return None
+
+
+def _server(source: Source, workload: ServingWorkload, calibration: Calibration) -> Candidate:
+    """The same of a server, by its windows."""
+    name, on = source.name, str(source.accelerators)
+    if (sick := _sick(source)) is not None:
+        return sick
+    windows = busy_windows(source.log.serving)
+    if len(windows) < FEWEST_WINDOWS:
+        detail = f"{len(windows)} busy windows of serving; {FEWEST_WINDOWS} are needed"
+        return Candidate(name=name, on=on, left_out=LeftOut.FEW_STEPS, detail=detail)
+    plain = without_telemetry(calibration)
+    try:
+        split = read_split(source.layout, source.accelerators.count)
+        ratios, predicted, stack = times_as_long(windows, workload, source.accelerators, split, plain)
+    except Refusal as refusal:
+        return Candidate(name=name, on=on, left_out=LeftOut.UNPREDICTED, detail=str(refusal))
+    if (change := changed(ratios)) is not None:
+        place, times = change
+        detail = (
+            f"slowed: {max(times, 1 / times):.2f} times as long {'from' if times > 1 else 'to'} window {place * BLOCK}"
+        )
+        return Candidate(name=name, on=on, left_out=LeftOut.SICK, detail=detail)
+    run = ObservedRun(
+        name=name,
+        digest=digest_of(source.log, on),
+        chip=source.accelerators.chip.id,
+        chips=source.accelerators.count,
+        stack=stack,
+        program=serving_program(workload),
+        base=serving_base(plain),
+        at=source.log.ended or 0.0,
+        steps=len(windows),
+        observed_seconds=predicted * typical(ratios),
+        predicted_seconds=predicted,
+    )
+    return Candidate(name=name, on=on, run=run, labels={**source.log.versions, **source.labels})
+
+
+def read_split(text: str | None, chips: int) -> Split:
+    """How a server is split: `tp=4,pp=2`; over all of its chips by tp unless it says so.
+
+    >>> str(read_split("tp=4,pp=2", 8)), str(read_split(None, 8)), str(read_split("tp=2 ep=2 x 4", 8))
+    ('tp=4 pp=2', 'tp=8', 'tp=2 ep=2')
+    """
+    if text is None:
+        return Split(tp=chips)
+    sizes = {}
+    for part in text.partition(" x ")[0].replace(",", " ").split():
+        axis, _, size = part.partition("=")
+        if axis not in ("tp", "pp", "dp", "ep") or not size.isdecimal() or int(size) < 1:
+            raise InputError("layout", text, "a split of a server, such as tp=4,pp=2")
+        sizes[axis] = int(size)
+    return Split(**sizes)
+
+
 def digest_of(log: Log, on: str) -> str:
-    """What tells a run from others: its first steps, with their stamps, and its chips."""
+    """What tells a run from others: its first steps or windows, with their stamps, and its chips."""
     first = [
         (s.step, s.step_seconds, s.tokens_per_s, s.tokens_per_s_per_device, s.loss, s.at)
         for s in log.steps[:FEWEST_STEPS]
     ]
+    if not first:
+        windows = [(w.running, w.generation_tokens_per_s, w.at) for w in log.serving[:FEWEST_WINDOWS]]
+        return sha256(repr((on, windows)).encode()).hexdigest()[:16]
     return sha256(repr((on, first)).encode()).hexdigest()[:16]
 
 

@@ -50,6 +50,19 @@ def nodes_of(telemetry: TelemetryStore, since: int) -> list[Node]:
     return sorted(nodes, key=lambda node: (ranks[node.verdict], node.host))
 
 
+def sick_by_pool(
+    telemetry: TelemetryStore, pools: Pools, uid: str, since: int
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Sick nodes of each pool, and why a backend does not tell its nodes."""
+    names, problems = names_by_pool(pools, uid)
+    sick: dict[str, list[str]] = defaultdict(list)
+    for node in nodes_of(telemetry, since):
+        if node.verdict is Verdict.SICK:
+            for pool in placed(node, names).pools:
+                sick[pool].append(node.host)
+    return dict(sick), problems
+
+
 def _symptoms(telemetry: TelemetryStore, series: Sequence[Newest], since: int) -> list[Symptom]:
     suspicious = [one for one in series if worth_a_look(one.series, one.value)]
     if not suspicious:

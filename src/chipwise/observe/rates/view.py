@@ -154,7 +154,7 @@ class Rates(Result):
             out.append(table(RATE_COLUMNS, self.rates))
         if self.power is not None and self.power.pools:
             title = f"Power, by the store {safe(self.power.store)}"
-            out.append(table(POWER_COLUMNS, self.power.pools, title))
+            out.append(table(POWER_COLUMNS, self.power.pools, title=title))
         return [*out, *(Text(line) for line in self._notes())]
 
     def _notes(self) -> list[str]:

@@ -7,19 +7,30 @@ from collections.abc import Sequence
 from chipwise.fleet.plan import Alternative, FleetAnswer, FleetPlan
 from chipwise.fleet.request import DemandRequest
 from chipwise.knowledge import Knowledge
+from chipwise.observe.advice.view import PoolAdvice
 from chipwise.present.numbers import percent, plural
 from chipwise.report.fleet.capacity import by_period, chips, plan_section
 from chipwise.report.fleet.evidence import assumptions_section, evidence_section
 from chipwise.report.fleet.money import became, costs_section, limits_section, sensitivity_section
+from chipwise.report.fleet.observed import observed_section
 from chipwise.report.fleet.where import advice_section, where_section
 from chipwise.report.parts import Decision, Points, Report, Tile
 from chipwise.units import format_money
 
 
-def fleet_report(title: str, answer: FleetAnswer, knowledge: Knowledge, request: DemandRequest | None = None) -> Report:
-    """The report of what `fleet plan` found for a demand; `request` is what the problem was made from."""
+def fleet_report(
+    title: str,
+    answer: FleetAnswer,
+    knowledge: Knowledge,
+    request: DemandRequest | None = None,
+    advice: PoolAdvice | None = None,
+) -> Report:
+    """The report of what `fleet plan` found for a demand; `request` is what the problem was made from.
+
+    `advice` is on the pools that there are, by what ran.
+    """
     if answer.plan is None:
-        return _infeasible(title, answer, knowledge, request)
+        return _infeasible(title, answer, knowledge, request, advice)
     plan = answer.plan
     periods = plan.problem.periods
     about = (
@@ -34,13 +45,20 @@ def fleet_report(title: str, answer: FleetAnswer, knowledge: Knowledge, request:
         costs_section(answer, plan),
         limits_section(answer, plan),
         sensitivity_section(answer, plan),
+        observed_section(advice),
         evidence_section(knowledge, request),
         assumptions_section(answer, request),
     ]
     return Report(title, about, knowledge.today, _decision(answer, plan), tuple(s for s in sections if s.parts))
 
 
-def _infeasible(title: str, answer: FleetAnswer, knowledge: Knowledge, request: DemandRequest | None) -> Report:
+def _infeasible(
+    title: str,
+    answer: FleetAnswer,
+    knowledge: Knowledge,
+    request: DemandRequest | None,
+    advice: PoolAdvice | None,
+) -> Report:
     relax = tuple(r.words for r in answer.relax)
     proved = all(r.proved for r in answer.relax)
     which = (
@@ -54,7 +72,7 @@ def _infeasible(title: str, answer: FleetAnswer, knowledge: Knowledge, request: 
         (),
         (Points("What has to give way", relax),),
     )
-    sections = (evidence_section(knowledge, request), assumptions_section(answer, request))
+    sections = (observed_section(advice), evidence_section(knowledge, request), assumptions_section(answer, request))
     return Report(title, "Fleet plan", knowledge.today, decision, tuple(s for s in sections if s.parts))
 
 

@@ -1,0 +1,1 @@
+"""Jobs, devices and pools as they are now, on one screen."""
