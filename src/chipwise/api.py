@@ -27,11 +27,10 @@ from chipwise.verbs.observe import (
     observe_jobs,
     observe_node,
     read_log,
-    scrape,
 )
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
-from chipwise.verbs.telemetry import export_telemetry, node_health
+from chipwise.verbs.telemetry import export_telemetry, node_health, scrape
 
 __all__ = [
     "accepted_telemetry",

@@ -23,6 +23,7 @@ LABELS = {
     "chipwise": 'node="n2",device="GPU-5"',
     "vllm": 'model_name="m",engine="0"',
     "sglang": 'model_name="m"',
+    "kueue": 'cluster_queue="q",flavor="h100",resource="nvidia.com/gpu",status="active",reason="Preempted"',
     "ray": 'ip="10.0.0.7",GpuIndex="0"',
 }
 AMOUNTS = {"%": 91, "ratio": 0.91}

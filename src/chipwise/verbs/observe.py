@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chipwise.observe.jobs.view import JobObservation, JobObservations
     from chipwise.observe.learn.view import AcceptedTelemetry, TelemetryLesson
     from chipwise.observe.monitoring.view import Dashboards, Rules
-    from chipwise.observe.scrape.view import Devices, Scraped
+    from chipwise.observe.scrape.view import Devices
     from chipwise.observe.view import LogReading
     from chipwise.verbs.arguments import WorkloadLike
 
@@ -235,42 +235,6 @@ def accepted_telemetry(*, revert: bool = False) -> AcceptedTelemetry:
     reverted = telemetry_files.revert() if revert else None
     load_calibration.cache_clear()
     return AcceptedTelemetry(telemetry=telemetry_files.read(), reverted=reverted)
-
-
-def scrape(
-    endpoints: Sequence[str],
-    *,
-    store: str = "",
-    interval: str | float = "10s",
-    rounds: int | None = 1,
-    tell: Callable[[str], None] | None = None,
-) -> Scraped:
-    """Ask exporters for their pages of metrics and keep what they say as one set of series.
-
-    `endpoints` are ``"host:port"`` or addresses; `rounds` how often they are asked, ``None`` until it is stopped;
-    `tell` hears of those that fail. `store` is a file, ``postgresql://...`` or, by default, one's own.
-
-    >>> scrape(["http://:9400"])
-    Traceback (most recent call last):
-        ...
-    chipwise.errors.InputError: endpoint: 'http://:9400' is not accepted; expected host:port, or http://host:port/metrics
-    """
-    from chipwise.errors import MissingInput, Refusal
-    from chipwise.observe.scrape.scraper import endpoint
-    from chipwise.observe.scrape.scraper import scrape as run
-    from chipwise.observe.scrape.view import Scraped
-    from chipwise.observe.store.store import open_store
-    from chipwise.verbs.arguments import seconds_of
-
-    urls = list(dict.fromkeys(endpoint(text) for text in endpoints))
-    if not urls:
-        raise MissingInput([["endpoints"]])
-    every = seconds_of(interval, "interval")
-    with open_store(store) as telemetry:
-        pages = run(urls, telemetry, every, rounds, tell or (lambda words: None))
-        if all(page.problem for page in pages):
-            raise Refusal(f"no endpoint answers: {pages[0].url}: {pages[0].problem}", "exporters that run")
-        return Scraped(store=telemetry.where, rounds=rounds or 0, pages=pages)
 
 
 def observe_node(
