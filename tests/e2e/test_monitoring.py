@@ -136,8 +136,9 @@ def test_one_set_of_series_has_hosts_and_devices_and_si_units(site):
         "ray": ("10.0.0.7", "0"),
         "chipwise": ("n2", "GPU-5"),
     }
-    share = until(lambda: len(seen := site.query("chipwise:device_memory_share")) >= 4 and seen)
+    share = until(lambda: len(seen := site.query("chipwise:device_memory_share")) >= 5 and seen)
     assert {one["metric"]["exporter"]: float(one["value"][1]) for one in share} == {
+        "amd": 0.5,
         "dcgm": 0.5,
         "ray": 0.5,
         "gke-tpu": 1.0,

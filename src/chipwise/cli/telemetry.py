@@ -53,7 +53,7 @@ Examples:
   chipwise observe dashboards --to dashboards --site germany
 """
 RULE_FORMATS = ("yaml", "table", "json", "csv")
-INSTRUMENTS = ("nvidia", "tpu", "host", "kernel", "notices")
+INSTRUMENTS = ("nvidia", "amd", "tpu", "host", "kernel", "notices")
 RESOLUTIONS = ("samples", "5min", "1h")
 FILE_FORMATS = ("csv", "sqlite", "parquet")
 TOPICS = ("devices", "serving", "router", "jobs")

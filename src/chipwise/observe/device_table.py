@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from chipwise.observe.exporters import mapping
 from chipwise.present.blocks import Table
+from chipwise.present.columns import Column
 from chipwise.present.safe import safe
 from chipwise.units import format_bytes, format_rate
 
@@ -17,6 +19,15 @@ SHOWN = (  # columns of people's table: series and heading
     ("host_memory_used", "host memory"), ("serving_running", "running"),
     ("serving_waiting", "waiting"), ("serving_kv_cache_usage", "KV cache"),
 )  # fmt: skip
+
+
+VALUE_COLUMNS: tuple[Column[Any], ...] = (  # of anything that is a value of a series of a device
+    Column("host", lambda v: v.host),
+    Column("device", lambda v: v.device),
+    Column("series", lambda v: v.series),
+    Column("value", lambda v: v.value, help="in SI units, ratios to one"),
+    Column("unit", lambda v: units().get(v.series)),
+)
 
 
 def units() -> dict[str, str]:

@@ -250,8 +250,8 @@ def observe_node(
 ) -> AgentReading:
     """Read this node's devices, host, kernel log and cloud again and again, and keep or serve what they say.
 
-    `only` are instruments (``"nvidia"``, ``"tpu"``, ``"host"``, ``"kernel"``, ``"notices"``); all that there are by
-    default. `store` keeps what they say every `store_interval`, `listen` (``"127.0.0.1:9466"``) serves it to
+    `only` are instruments (``"nvidia"``, ``"amd"``, ``"tpu"``, ``"host"``, ``"kernel"``, ``"notices"``); all that there
+    are by default. `store` keeps what they say every `store_interval`, `listen` (``"127.0.0.1:9466"``) serves it to
     Prometheus. `rounds` is how often it is looked at, ``None`` until it is stopped; `tell` hears of what fails.
 
     >>> reading = observe_node(["host"])

@@ -51,11 +51,10 @@ class LineFormat:
     general: bool = False  # takes lines of many programs: only where no other format does
 
     def parts(self, line: str) -> Iterator[str]:
-        """The parts of a line that begin where this format begins: several writers may share one line."""
-        if any(mark in line for mark in self.marks):
-            starts = [match.start() for match in self.start.finditer(line)]
-            for at, end in pairwise([*starts, len(line)]):
-                yield line[at:end]
+        """The parts of a line of this format that begin where it begins: several writers may share one line."""
+        starts = [match.start() for match in self.start.finditer(line)]
+        for at, end in pairwise([*starts, len(line)]):
+            yield line[at:end]
 
     def values(self, part: str) -> dict[str, float]:
         """What a part says."""
@@ -100,6 +99,11 @@ class LineReader:
 
     def read(self, line: str) -> bool:
         """Take what a line says; whether it is one of this format."""
+        for mark in self.format.marks:  # nearly every line has none of a format's: no generators for those
+            if mark in line:
+                break
+        else:
+            return False
         taken = False
         for part in self.format.parts(line):
             values = self.format.values(part)
