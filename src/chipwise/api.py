@@ -30,7 +30,7 @@ from chipwise.verbs.observe import (
 )
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
-from chipwise.verbs.telemetry import export_telemetry, node_health, scrape
+from chipwise.verbs.telemetry import export_telemetry, node_health, receive_telemetry, scrape
 
 __all__ = [
     "accepted_telemetry",
@@ -65,6 +65,7 @@ __all__ = [
     "predict",
     "prices",
     "read_log",
+    "receive_telemetry",
     "report",
     "scrape",
     "serve",

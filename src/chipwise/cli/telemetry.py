@@ -35,6 +35,11 @@ StoreOpt = Annotated[
         "--store", "URL", "A file, or postgresql://...; default: yours.", envvar="CHIPWISE_STORE", show_envvar=False
     ),
 ]
+RECEIVE_EXAMPLES = """\b
+Examples:
+  chipwise observe receive
+  chipwise observe receive --listen 0.0.0.0:4318 --token-file token --store postgresql://ann@db/chipwise
+"""
 EXPORT_EXAMPLES = """\b
 Examples:
   chipwise observe export --to october.parquet --since 31d --resolution 1h
@@ -184,6 +189,30 @@ def devices(
     from chipwise.present.output import show
 
     show(api.devices(store, since=since), output, out)
+
+
+def receive(
+    listen: Annotated[
+        str, option("--listen", "HOST:PORT", "Where programs send to. Off loopback a token is needed.")
+    ] = "127.0.0.1:4318",
+    store: StoreOpt = "",
+    seconds: Annotated[str | None, option("--for", "TIME", "So long; default: until it is stopped.")] = None,
+    token_file: TokenFileOpt = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Take the metrics that programs and collectors send by OpenTelemetry's protocol, and keep them as the same series.
+
+    OTLP over HTTP, in protobuf or JSON, at /v1/metrics. What training programs tell of their steps, what servers and
+    exporters tell by way of a collector, and hw.gpu; anything else is ignored.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    def tell(words: str) -> None:
+        typer.echo(f"observe receive: {words}", err=True)
+
+    show(api.receive_telemetry(listen, store, seconds=seconds, token_file=token_file, tell=tell), output, out)
 
 
 def export(

@@ -17,7 +17,7 @@ INSTANCE = "GPU_I_ID"  # of a MIG instance
 KEPT = (
     "gpu", "modelName", "card_model", "model", "model_name", "pod", "namespace", "container", "job_id",
     "attempt", "pod_uid", "pci", "link", "fault", "xid", "notice", "instrument", "flavor", "resource", "status",
-    "reason",
+    "reason", "service_name", "rank",
 )  # fmt: skip
 
 

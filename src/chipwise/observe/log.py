@@ -93,7 +93,6 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     began: float | None = None
     at: float | None = None
     step: int | None = None
-    told = [0] * len(readers)  # steps and windows that each has given
     readings = [(reader, isinstance(reader, MlperfReader), reader.name == GENERAL) for reader in readers]
     count = 0
     for line in chain([first], rest):

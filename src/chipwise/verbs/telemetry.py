@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chipwise.observe.export.view import Exported
     from chipwise.observe.nodes.view import NodeHealth
+    from chipwise.observe.receive.view import Received
     from chipwise.observe.scrape.view import Scraped
 
 
@@ -101,6 +102,52 @@ def scrape(
     with open_store(store) as telemetry:
         pages = pull(server, telemetry, begin, every, rounds, say)
         return _scraped(Scraped(store=telemetry.where, rounds=rounds or 0, pages=pages))
+
+
+def receive_telemetry(
+    listen: str = "127.0.0.1:4318",
+    store: str = "",
+    *,
+    seconds: str | float | None = None,
+    token_file: str | Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Received:
+    """Take metrics that programs and collectors send by OpenTelemetry's protocol over HTTP, and keep them.
+
+    In protobuf or JSON, at ``/v1/metrics``. `seconds` is how long (``"1h"``), ``None`` until it is stopped; off
+    loopback senders need the bearer token of `token_file`. `tell` hears of the port, and of a store that fails.
+
+    >>> receive_telemetry("4318")
+    Traceback (most recent call last):
+        ...
+    chipwise.errors.InputError: listen: '4318' is not accepted; expected HOST:PORT such as 127.0.0.1:9464 or [::1]:9464
+    """
+    import time
+
+    from chipwise.errors import InputError
+    from chipwise.io.endpoint import Endpoint, read_token
+    from chipwise.observe.receive.receiver import PATH, Receiver
+    from chipwise.observe.receive.view import Received
+    from chipwise.observe.store.store import open_store
+    from chipwise.verbs.arguments import seconds_of
+
+    say = tell or (lambda words: None)
+    until = None if seconds is None else time.monotonic() + seconds_of(seconds, "seconds")
+    token = read_token(Path(token_file) if token_file is not None else None)
+    with open_store(store) as telemetry:
+        receiver = Receiver(telemetry, say)
+        try:
+            endpoint = Endpoint(listen, token, lambda: "", receiver.take)
+        except InputError as error:
+            raise (error.under("listen") if error.field == "metrics" else error) from None
+        endpoint.start()
+        try:
+            say(f"port {endpoint.port}, {PATH}{', with the bearer token' if token else ''}")
+            while until is None or time.monotonic() < until:
+                time.sleep(1.0 if until is None else max(0.0, min(1.0, until - time.monotonic())))
+        finally:
+            endpoint.stop()
+        return Received(store=telemetry.where, count=receiver.count)
 
 
 def _scraped(answer: Scraped) -> Scraped:

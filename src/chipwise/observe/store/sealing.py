@@ -33,7 +33,9 @@ from chipwise.route.ledger.database import Database
 
 REMOVED_EVERY_S = 3600  # seconds: what is too old goes in one piece
 ORPHANED_S = 2 * SEAL_S  # whose writer has not packed it by then is packed by whoever comes
-MEASURED = frozenset({"W", "°C", "Hz", "ratio", "bytes", "J", "requests", "tokens"})  # by instruments; others are told
+MEASURED = frozenset(
+    {"W", "°C", "Hz", "ratio", "bytes", "J", "requests", "tokens", "nats"}
+)  # by instruments; others are told
 
 
 @dataclass(frozen=True, slots=True)
