@@ -23,9 +23,8 @@ _ACCEPTED = "HOST:PORT such as 127.0.0.1:9464 or [::1]:9464"
 
 
 MAX_POST_BYTES = 16 * 2**20
-Take = Callable[
-    [str, Mapping[str, str], bytes], tuple[int, str, bytes]
-]  # path, headers in lower case, body: status, type, body
+# path, headers in lower case, body, the sender's address: status, type, body
+Take = Callable[[str, Mapping[str, str], bytes, str], tuple[int, str, bytes]]
 
 
 class Endpoint:
@@ -120,8 +119,9 @@ def _handler(token: str, text: Callable[[], str], take: Take | None) -> type[Bas
                 self._answer(413, f"say how long it is, at most {MAX_POST_BYTES} bytes\n")
             else:
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                status, kind, body = take(self.path, headers, self.rfile.read(int(length)))
-                self._send(status, body, ("Content-Type", kind))
+                body = self.rfile.read(int(length))
+                status, kind, answer = take(self.path, headers, body, self.client_address[0])
+                self._send(status, answer, ("Content-Type", kind))
 
         def _allowed(self) -> bool:
             if not token:

@@ -18,6 +18,8 @@ SHOWN = (  # columns of people's table: series and heading
     ("device_clock", "clock"), ("device_last_xid", "last Xid"), ("host_busy", "cores busy"),
     ("host_memory_used", "host memory"), ("serving_running", "running"),
     ("serving_waiting", "waiting"), ("serving_kv_cache_usage", "KV cache"),
+    ("job_step", "step"), ("job_step_seconds", "step time, s"), ("job_loss", "loss"),
+    ("queue_pending", "pending"), ("queue_admitted", "admitted"),
 )  # fmt: skip
 
 

@@ -82,6 +82,16 @@ def mapped_metric(name: str) -> Mapped | None:
     return mapping().get(name) or mapping().get(name.removeprefix(PREFIX))
 
 
+def without_port(instance: str) -> str:
+    """The host of an address.
+
+    >>> without_port("gpu-1:9400"), without_port("gpu-1")
+    ('gpu-1', 'gpu-1')
+    """
+    host, _, port = instance.rpartition(":")
+    return host if port.isdigit() and host else instance
+
+
 def sample_of(name: str, labels: Mapping[str, str], amount: float, host: str) -> Sample | None:
     """The sample of a metric with its labels, as Prometheus gives them; `host` where it names none."""
     mapped = mapped_metric(name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from chipwise.errors import ChipwiseError
 from chipwise.io.endpoint import MAX_POST_BYTES
-from chipwise.observe.exporters import Sample, mapped_metric, sample_of
+from chipwise.observe.exporters import Sample, mapped_metric, sample_of, without_port
 from chipwise.observe.receive.otlp import Malformed, NumberPoint, points_of_json, points_of_protobuf
 from chipwise.observe.store.store import TelemetryStore
 
@@ -58,7 +58,7 @@ class Receiver:
         self._lock = threading.Lock()
         self._totals: dict[Sample, float] = {}  # of samples without their value
 
-    def take(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, str, bytes]:
+    def take(self, path: str, headers: Mapping[str, str], body: bytes, sender: str) -> tuple[int, str, bytes]:
         """Answer a request: status, type and body, as the protocol has them."""
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if path.partition("?")[0] != PATH:
@@ -73,18 +73,18 @@ class Receiver:
                 self.count.refused += 1
             return 400, "text/plain", f"{error}\n".encode()
         try:
-            late = self._keep(points)
+            late = self._keep(points, sender)
         except ChipwiseError as error:  # it is sent again
             self._tell(str(error))
             return 503, "text/plain", b"the store can't be written now\n"
         return 200, kind, _answer(kind, late)
 
-    def _keep(self, points: Sequence[NumberPoint]) -> int:
+    def _keep(self, points: Sequence[NumberPoint], sender: str) -> int:
         """Keep what has a series here; how many samples came too late."""
         with self._lock:
             by_moment: dict[int, dict[Sample, float]] = defaultdict(dict)
             for point in points:
-                sample = self._sample(point)
+                sample = self._sample(point, sender)
                 if sample is not None:
                     by_moment[point.at_s or int(time.time())][_key(sample)] = sample.value
             late = 0
@@ -99,14 +99,14 @@ class Receiver:
             self._store.roll_up(int(time.time()))
             return late
 
-    def _sample(self, point: NumberPoint) -> Sample | None:
+    def _sample(self, point: NumberPoint, sender: str) -> Sample | None:
         name = next((name for name in metric_names(point) if mapped_metric(name) is not None), None)
         if name is None:
             return None
         labels = {key.replace(".", "_"): value for key, value in point.attributes.items()}
         labels |= {label: point.attributes[key] for key, label in _LABELS.items() if key in point.attributes}
-        host = next((point.attributes[key] for key in _HOSTS if point.attributes.get(key)), "")
-        sample = sample_of(name, labels, point.value, host.rpartition(":")[0] or host)
+        host = next((point.attributes[key] for key in _HOSTS if point.attributes.get(key)), sender)
+        sample = sample_of(name, labels, point.value, without_port(host))
         if sample is None or not point.is_delta:
             return sample
         key = _key(sample)

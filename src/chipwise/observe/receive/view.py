@@ -34,5 +34,5 @@ class Received(Result):
         count = self.count
         ignored = count.points - count.kept - count.late
         words = f"{plural(count.requests, 'request')}, {plural(count.points, 'point')}: {count.kept:,} kept"
-        rest = f"{ignored:,} of no series here, {count.late:,} too late; {count.refused:,} requests refused"
+        rest = f"{ignored:,} of no series here, {count.late:,} too late; refused: {plural(count.refused, 'request')}"
         return [Text(f"{words} in {safe(self.store)}, {rest}")]

@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 from chipwise.errors import ChipwiseError, InputError
-from chipwise.observe.exporters import PREFIX, Sample, mapping, sample_of
+from chipwise.observe.exporters import PREFIX, Sample, mapping, sample_of, without_port
 from chipwise.observe.scrape.scraper import MAX_PAGE_BYTES, Page, Tell
 from chipwise.observe.store.store import TelemetryStore
 
@@ -180,8 +180,7 @@ def _samples(row: Mapping[str, object]) -> Iterator[tuple[int, Sample]]:
     name = labels.pop("__name__", "")
     for label in [label for label in labels if label.startswith(OVERWRITTEN)]:
         labels[label.removeprefix(OVERWRITTEN)] = labels[label]
-    host = labels.get("instance", "")
-    host = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    host = without_port(labels.get("instance", ""))
     values: Sequence[tuple[float, str]] = row["values"]  # type: ignore[assignment]
     for at, text in values:
         sample = sample_of(name, labels, float(text), host)

@@ -82,6 +82,8 @@ def seal(db: Database, now: int, own: Collection[int], most_s: float | None) -> 
     midnight = end // DAY * DAY
     whole = "SELECT id, packed FROM telemetry_hosts WHERE packed < ? AND sealed >= ? ORDER BY packed"
     for host, since in db.all(whole, midnight, midnight):
+        if host not in own and end - midnight < ORPHANED_S:
+            continue
         _pack(db, int(host), int(since), midnight)
         if time.monotonic() > until:
             return False
