@@ -78,6 +78,27 @@ def grid(values, m, n, k):
     return plane(values[row]) * (1 - x) + plane(values[row + 1]) * x
 
 
+def convolution(op, rows, lanes):
+    """The three products of a convolution, (batch, m, n, k), each with the values of its left operand that are read."""
+    w = op.window
+    overlap = max(1, w.taps / w.stride)  # windows that hold one value
+    inputs = rows * w.taps / overlap  # positions of the input that are read
+    a, b, side_by_side = op.k / w.taps, op.n, 1
+    while side_by_side < w.groups and side_by_side * min(a, b) < (128 if lanes else 64):
+        side_by_side *= 2
+    side_by_side = min(side_by_side, w.groups)
+    batch, a, b = w.groups / side_by_side, a * side_by_side, b * side_by_side
+
+    def padded(channels):
+        return ceil(channels / 128) * 128 if lanes and channels > 8 else channels
+
+    return (
+        ((batch, rows, b, padded(a) * w.taps), inputs * a),
+        ((batch, inputs, a, padded(b) * overlap), rows * b),
+        ((batch, a * w.taps, b, rows), inputs * a),
+    )
+
+
 def tile(e, m, n, k, batch, rows, cols, split):
     c = e.coefficients
     core = e.peak * c.matmul / e.cores
@@ -260,10 +281,27 @@ def products(ops, site, x, frozen):
         spec = site.low if op.quantized else site.high
         back = site.high if low and num.back_high else spec
         b = num.low_bytes if low else num.act_bytes
-        forward = matmul(spec, rows, n, k, batch, b, b, num.act_bytes)
-        backward = matmul(back, rows, k, n, batch, b, b, num.act_bytes)
-        if not frozen:
-            backward += matmul(back, k, n, rows, batch, b, b, num.grad_bytes)
+        if op.window:
+            passes = convolution(op, rows, site.high.mxu > 0)
+            (batch, *_), values = passes[0]
+        else:
+            passes = [((batch, *size), size[0] * size[2]) for size in ((rows, n, k), (rows, k, n), (k, n, rows))]
+            values = rows * k
+        seconds = [
+            matmul(
+                back if i else spec,
+                m,
+                n_,
+                k_,
+                blocks,
+                b * read / (m * k_),
+                b,
+                num.grad_bytes if i == 2 else num.act_bytes,
+            )
+            for i, ((blocks, m, n_, k_), read) in enumerate(passes)
+        ]
+        forward = seconds[0]
+        backward = (0 if op.window and op.window.of_data else seconds[1]) + (0 if frozen else seconds[2])
         if op.place == "head":
             out["head"] += op.count * (forward + backward)
         else:
@@ -275,7 +313,7 @@ def products(ops, site, x, frozen):
                 if op.name not in ATTENTION_INPUTS:
                     out[kind + "redo_off"] += op.count * forward
         if low:
-            out["quant"] += op.count * batch * rows * (k + n) * (2 + 2 * b)
+            out["quant"] += op.count * batch * (values + rows * passes[0][0][2]) * (2 + 2 * b)
     return out
 
 
@@ -295,23 +333,36 @@ def attentions(ops, site, x):
             both = matmul(site.high, queries, span, c.qk_dim, batch, act, act, act)
             both += matmul(site.high, queries, c.v_dim, span, batch, act, act, act)
             forward, backward = forward + c.count * both, backward + c.count * 2 * both
-            moved += c.count * batch * queries * span * act * 4.5
+            passes = 4.5 if site.traits.fused_softmax else {2: 18.5, 4: 8.25}[act]
+            moved += c.count * batch * queries * span * act * passes
     return forward, backward, moved
 
 
+# passes over a map, forward and backward, with every kernel alone, one for the norm and what follows, or in products
+AROUND = {
+    "norm": {"separate": (5, 8), "together": (3, 5), "products": (0, 2)},
+    "join": {"separate": (3, 3), "together": (1, 4), "products": (2, 2)},
+}
+
+
 def element_wise(ops, site, x):
-    """Bytes moved forward by the layers, and by the output layer."""
+    """Bytes moved by the layers forward and backward, by the output layer, and in products forward and backward."""
     t = site.traits
-    layers = head = 0.0
+    out = dict.fromkeys(("f", "b", "head", "product_f", "product_b"), 0.0)
     for s in ops.streams:
         split = s.split and (t.sequence_parallel or s.name not in ("norms", "residuals"))
         moved = s.count * s.bytes_per_row * site.numerics.act_bytes / 2 * x.micro_batch * s.rows / x.cp
         moved /= x.tp if split else 1
         if s.place == "head":
-            head += moved
+            out["head"] += moved
+        elif s.kind not in AROUND:
+            out["f"] += moved
+            out["b"] += 2 * moved
         else:
-            layers += moved
-    return layers, head
+            passes, where = AROUND[s.kind], "product_" if t.fusion == "products" else ""
+            for name, count in zip("fb", passes[t.fusion], strict=True):
+                out[where + name] += moved * count / passes["separate"][0]
+    return out
 
 
 def boundary(ops, site, x):
@@ -408,9 +459,12 @@ def micro_batch(ops, site, x, costs, k, n):
     """Compute of one micro-batch on one stage, by cause, as the stack runs it; and its forward pass."""
     stream_rate = site.high.bandwidth * site.high.coefficients.memory
     mm, (at_f, at_b, square) = products(ops, site, x, costs.frozen), attentions(ops, site, x)
-    bytes_f, head_bytes = element_wise(ops, site, x)
-    st_f = (bytes_f + square + 0.5 * mm["quant"]) / stream_rate
-    st_b = (2 * bytes_f + 2 * square + 0.5 * mm["quant"]) / stream_rate
+    moved = element_wise(ops, site, x)
+    head_bytes = moved["head"]
+    st_f = (moved["f"] + square + 0.5 * mm["quant"]) / stream_rate
+    st_b = (moved["b"] + 2 * square + 0.5 * mm["quant"]) / stream_rate
+    mm["f"] += moved["product_f"] / stream_rate
+    mm["b"] += moved["product_b"] / stream_rate
     # gradients of several micro-batches are added up in memory
     add = sum(stage_params(ops, x)) * costs.trained * 2 * site.numerics.reduce_bytes / stream_rate if n > 1 else 0.0
     part, on_stage = slowest_stage(ops, x.pp)
@@ -502,7 +556,7 @@ def saved(ops, num, flash, xla):
     act, d, n = num.act_bytes, ops.model.d_model, ops.model.layers
     layer = [m for m in ops.matmuls if m.place == "layer"]
     if ops.model.family == "cnn":
-        outputs = sum(m.count * m.rows * m.n for m in layer)
+        outputs = sum(m.count * m.rows * m.n * (m.window.groups if m.window else 1) for m in layer)
         return 2 * act * outputs, act * outputs, 0.25 * act * outputs
     kept = min(num.low_bytes, act)  # low-precision products keep their inputs quantized
     inputs = kept * sum(m.count * m.rows * m.k for m in layer if m.name not in ("q_up", "kv_up"))

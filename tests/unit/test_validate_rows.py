@@ -86,6 +86,6 @@ def test_the_header_tells_the_kind():
 
 def test_old_releases_and_wide_precisions_do_not_fuse_attention():
     stack = load().stacks["pytorch"]
-    assert traits(stack, "bf16", 2026.0).flash
-    assert not traits(stack, "bf16", 2022.0).flash
-    assert not traits(stack, "fp32", 2026.0).flash
+    assert traits(stack, load().chips["h100"], "bf16", 2026.0).flash
+    assert not traits(stack, load().chips["h100"], "bf16", 2022.0).flash
+    assert not traits(stack, load().chips["h100"], "fp32", 2026.0).flash

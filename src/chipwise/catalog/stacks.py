@@ -82,6 +82,7 @@ class Stack:
     compiled: bool  # whole-graph compilation rather than eager execution
     words: str  # what it does that matters for speed
     flash_since: float = 2022.9  # the year from which its attention is one fused kernel
+    fused_softmax: bool = True  # before that, scaling, mask, softmax and dropout are one kernel
     flash2: bool = False  # its attention kernels predate Hopper (FlashAttention-2)
     sequence_parallel: bool = True  # norms and residuals split along with tensor parallelism
     reduce_bytes: float = 2.0  # gradients on the wire, 16-bit training
@@ -149,6 +150,7 @@ def stack_from_table(table: Mapping[str, Any]) -> Stack:
         compiled=table["compiled"],
         words=table["words"],
         flash_since=float(table.get("flash_since", 2022.9)),
+        fused_softmax=table.get("fused_softmax", True),
         flash2=table.get("flash2", False),
         sequence_parallel=table.get("sequence_parallel", True),
         reduce_bytes=float(table.get("reduce_bytes", 2)),

@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from chipwise.ops import diffusion, recurrent, seq2seq, unet
-from chipwise.ops.operations import Attention, Matmul, OpTable, Stream
+from chipwise.ops.convolution import convolution, join, norm
+from chipwise.ops.operations import Attention, Matmul, OpTable, Stream, StreamKind
 from chipwise.workload.model import Model
 from chipwise.workload.params import count
 
@@ -103,6 +104,8 @@ def _layer_streams(m: Model, s: float) -> list[Stream]:
         Stream("norms", s, 2 * 2 * d, n * m.norms_per_layer, 1, True),
         Stream("residuals", s, 2 * 3 * d, n * 2, 1, True),
     ]
+    if m.family == "encoder":  # a value and a byte of its mask are written for each that is read (Devlin et al., A.2)
+        streams.append(Stream("dropout", s, 5 * d, n * 2, 1, True, kind=StreamKind.DROPOUT))
     if m.family == "decoder" and not m.learned_positions:
         streams.append(Stream("rotary", s, 2 * 2 * (q + kv), m.attention_layers, 2, True))
     per = 3 if m.gated else 2
@@ -159,13 +162,16 @@ def _transformer(m: Model, s: int) -> OpTable:
 
 def _cnn(m: Model) -> OpTable:
     matmuls, streams = [], []
-    for c in m.convs:
+    for i, c in enumerate(m.convs):
         rows = float(c.out * c.out)
-        k = c.c_in // c.groups * c.kernel * c.kernel
-        place = "stem" if c is m.convs[0] else "layer"
-        matmuls.append(Matmul(c.name, rows, c.c_out // c.groups, k, c.count * c.groups, "", place=place))
-        # batch norm reads twice (statistics, then normalise) and writes; the activation reads and writes
-        streams.append(Stream(c.name + "_norm", rows, 2 * 5 * c.c_out, c.count, 2, False))
+        matmuls.append(convolution(c, first=i == 0))
+        streams.append(norm(f"{c.name}_norm", rows, c.c_out, c.count))
+        if c.joins:
+            streams.append(join(f"{c.name}_sum", rows, c.c_out, c.joins))
+    stem, second = m.convs[0], m.convs[1] if len(m.convs) > 1 else None
+    if second is not None and stem.out > second.out * second.stride:  # every value is read, one in four is left
+        rows = float(stem.out * stem.out)
+        streams.append(Stream("pool", rows, 2 * 1.25 * stem.c_out, 1, 1, False))
     last = m.convs[-1].c_out
     matmuls.append(Matmul("head", 1.0, m.classes, last, 1, "", place="head", quantized=False))
     return OpTable(m, 1, tuple(matmuls), (), tuple(streams), count(m), 0, float(max(c.out for c in m.convs) ** 2))

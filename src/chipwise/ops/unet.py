@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.ops.convolution import convolution, norm
 from chipwise.ops.diffusion import scores
 from chipwise.ops.operations import Matmul, OpTable, Stream
 from chipwise.workload.families.unet import Block, blocks, time_width
@@ -14,11 +15,10 @@ def table(m: Model, sequence: int) -> OpTable:
     u = m.unet
     assert u is not None
     matmuls, streams = [], []
-    for c in m.convs:
-        rows = float(c.out * c.out)
-        matmuls.append(Matmul(c.name, rows, c.c_out, c.c_in * c.kernel * c.kernel, c.count, "", quantized=c.kernel > 1))
+    for i, c in enumerate(m.convs):
+        matmuls.append(convolution(c, first=i == 0, quantized=c.kernel > 1))
         # a group norm reads twice and writes before the convolution; the activation reads and writes
-        streams.append(Stream(c.name + "_norm", rows, 2 * 5 * c.c_in, c.count, 2, False))
+        streams.append(norm(c.name + "_norm", float(c.out * c.out), c.c_in, c.count))
     for i, b in enumerate(blocks(u, m.image)):
         matmuls.append(_once(f"block{i}.time", b.c_out, time_width(u)))
         if b.depth:

@@ -8,6 +8,7 @@ from math import exp, log, prod
 from chipwise.catalog import Accelerators, Chip, Stack, adapter_stack, default_stack, load, plain_stack, wraps
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.model.components import ExecutionTarget, Traits
+from chipwise.predict.model.convolution import Fusion
 from chipwise.predict.model.fabric import LinkCoefficients, Wires
 from chipwise.predict.model.kernels import ComputeSpec, KernelCoefficients
 from chipwise.predict.model.precision import numerics, peaks
@@ -66,16 +67,25 @@ def wires(acc: Accelerators, calibration: Calibration) -> Wires:
     return Wires(chip.fabric, acc.count, shape, wraps(chip, shape) if shape else (), coefficients)
 
 
-def traits(stack: Stack, precision: str, release: float) -> Traits:
-    """What a release of the stack does that changes the arithmetic of a step."""
+def traits(stack: Stack, chip: Chip, precision: str, release: float) -> Traits:
+    """What a release of the stack does on a chip that changes the arithmetic of a step."""
     fused = release >= stack.flash_since and precision not in ("fp32", "tf32")  # fused attention takes 16 bits
     return Traits(
         flash=fused,
         sequence_parallel=stack.sequence_parallel,
         compiled=stack.compiled,
         xla=stack.frameworks[:1] == ("jax",),
+        fused_softmax=stack.fused_softmax,
         score_bytes=stack.score_bytes,
+        fusion=fusion(stack, chip),
     )
+
+
+def fusion(stack: Stack, chip: Chip) -> Fusion:
+    """What becomes of the norms around convolutions: XLA for TPUs computes them in the convolutions."""
+    if chip.family == "tpu":
+        return Fusion.PRODUCTS
+    return Fusion.TOGETHER if stack.compiled else Fusion.SEPARATE
 
 
 def execution_target(
@@ -95,7 +105,7 @@ def execution_target(
         compute_spec(acc.chip, num.base, high, calibration),
         wires(acc, calibration),
         num,
-        traits(stack, precision, stack.release if release is None else release),
+        traits(stack, acc.chip, precision, stack.release if release is None else release),
         acc.chip.fabric.host_link,
         acc.chip.devices if acc.chip.family == "tpu" else 1,
     )

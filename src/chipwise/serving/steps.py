@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from chipwise.catalog import Accelerators, Chip, load
 from chipwise.catalog.calibration import Calibration
 from chipwise.io.brief import brief
-from chipwise.ops.operations import Matmul
+from chipwise.ops.operations import Matmul, StreamKind
 from chipwise.ops.table import token_table
 from chipwise.predict.model.fabric import Wires, exchange_seconds, gather_seconds, reduce_seconds, send_seconds
 from chipwise.predict.model.kernels import ComputeSpec, head_factor, matmul_seconds, stream_seconds
@@ -90,7 +90,7 @@ def parts(
             products = products + _product(op, rows, split, fmt, specs)
     for s in ops.streams:
         moved = s.rows * rows * s.bytes_per_row * s.count * fmt.act_bytes / 2
-        if s.place == "layer":
+        if s.place == "layer" and s.kind is not StreamKind.DROPOUT:
             products = products + stream_seconds(high, moved / (split.tp if s.split else 1))
     if model.patch:  # an image is one token here, with the attention of all its patches
         products = products + rows * model.image_tokens**2 * _pair_rate(model, split, high) * model.layers

@@ -39,9 +39,9 @@ def resnet_convs(
             convs.append(Conv(f"{name}.first.spatial", inner, inner, 3, side, groups, stride))
             if count > 1:
                 convs.append(Conv(f"{name}.spatial", inner, inner, 3, side, groups, count=count - 1))
-            convs.append(Conv(f"{name}.expand", inner, c_out, 1, side, count=count))
+            convs.append(Conv(f"{name}.expand", inner, c_out, 1, side, count=count, joins=count))
         else:
             convs.append(Conv(f"{name}.first", c_in, planes, 3, side, stride=stride))
-            convs.append(Conv(f"{name}.spatial", planes, planes, 3, side, count=2 * count - 1))
+            convs.append(Conv(f"{name}.spatial", planes, planes, 3, side, count=2 * count - 1, joins=count))
         c_in = c_out
     return tuple(convs)

@@ -123,6 +123,7 @@ class Conv:
     groups: int = 1
     stride: int = 1
     count: int = 1
+    joins: int = 0  # of them, whose results are added to another branch
 
 
 @dataclass(frozen=True, slots=True, repr=False)

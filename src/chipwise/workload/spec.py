@@ -78,6 +78,7 @@ class ConvSpec(Strict):
     groups: Dim = Field(1, description="Groups the channels are split into.")
     stride: Dim = Field(1, description="Stride.")
     count: Dim = Field(1, description="How many of this shape.")
+    joins: DimOrZero = Field(0, description="Of those, whose results are added to another branch.")
 
 
 class _Shape(Strict):

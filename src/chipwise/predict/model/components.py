@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.ops.operations import Matmul, OpTable
+from chipwise.predict.model.convolution import FUSED, Fusion, Shape, convolution_shapes, plain_shapes, traffic
 from chipwise.predict.model.fabric import (
     Wires,
     exchange_seconds,
@@ -29,6 +30,9 @@ from chipwise.predict.model.training import TrainCosts
 Array = NDArray[np.float64]
 # Counts of passes and launches. They set the shape of a step; its size is fitted (calibrate/priors.py).
 SCORE_PASSES = 4.5  # unfused attention: mask and softmax read and write, dropout reads, writes and keeps its mask
+# The same where scaling, mask, softmax and dropout are a kernel each. Beside 16 bits the last two run in fp32, between
+# casts (docs.pytorch.org/docs/stable/amp.html, ops that autocast to float32; 2026-11-19): 37 bytes a score, else 33
+SCORE_PASSES_APART = {2.0: 37 / 2, 4.0: 33 / 4}  # by bytes of a value
 STREAM_BACK = 1.5  # kernels of an element-wise operation's backward pass for one forward
 STEP_LAUNCHES = 10.0  # multi-tensor kernels of an optimizer step and its gradient norm
 LAST = ("mlp_out", "expert_out", "shared_out")
@@ -43,7 +47,9 @@ class Traits:
     sequence_parallel: bool = True  # norms and residuals are split with tensor parallelism
     compiled: bool = False  # a compiler leaves out of recomputation what the backward pass does not need
     xla: bool = False  # one XLA program a step: it keeps results of products, and takes the loss in chunks
+    fused_softmax: bool = True  # of unfused attention: one kernel from scores to what is multiplied with the values
     score_bytes: float = 0.0  # held for each score of the loss; 0: as computed, and once in fp32
+    fusion: Fusion = Fusion.SEPARATE  # of what lies around convolutions
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,7 @@ def _key_table(ops: OpTable, target: ExecutionTarget, layouts: Layouts, frozen: 
     mm_again, mm_fewer, ex_again = zero, zero, zero
     quant = zero
     num = target.numerics
-    for op, (batch, rows, n, k), (f, d, w) in _products(ops, target, layouts, frozen):
+    for op, forward, (f, d, w) in _products(ops, target, layouts, frozen):
         if op.place == "head":
             head_mm = head_mm + op.count * (f + d + w)
         else:
@@ -142,19 +148,14 @@ def _key_table(ops: OpTable, target: ExecutionTarget, layouts: Layouts, frozen: 
                 mm_f, mm_b, mm_again = mm_f + op.count * f, mm_b + op.count * (d + w), mm_again + again
                 mm_fewer = mm_fewer + (0.0 if op.name in PROJECTIONS else again)
         if _is_low(op, num):  # operands are read at two bytes and written at one, twice (also transposed)
-            quant = quant + op.count * batch * rows * (k + n) * (2 + 2 * num.low_bytes)
+            values = forward.m * (forward.k * forward.share + forward.n)
+            quant = quant + op.count * forward.batch * values * (2 + 2 * num.low_bytes)
     at_f, at_b, core_stream = _attention_table(ops, target, mbs, tp, cp)
-    layer_bytes, head_bytes = zero, zero
-    for st in ops.streams:
-        sp = tp if st.split and (target.traits.sequence_parallel or st.name not in ("norms", "residuals")) else 1.0
-        moved = st.count * st.bytes_per_row * (num.act_bytes / 2) * mbs * st.rows / cp / sp
-        if st.place == "head":
-            head_bytes = head_bytes + moved
-        else:
-            layer_bytes = layer_bytes + moved
     bandwidth = target.high.bandwidth * target.high.coefficients.memory
-    st_f = (layer_bytes + core_stream + 0.5 * quant) / bandwidth
-    st_b = (2 * layer_bytes + 2 * core_stream + 0.5 * quant) / bandwidth
+    moved = _stream_bytes(ops, target, mbs, tp, cp)
+    st_f = (moved.forward + core_stream + 0.5 * quant) / bandwidth
+    st_b = (moved.backward + 2 * core_stream + 0.5 * quant) / bandwidth
+    mm_f, mm_b = mm_f + moved.products_f / bandwidth, mm_b + moved.products_b / bandwidth
     act = mbs * ops.rows / cp * ops.model.d_model * num.act_bytes
     one = np.ones_like(mbs)
     layers = ops.model.layers
@@ -188,13 +189,40 @@ def _key_table(ops: OpTable, target: ExecutionTarget, layouts: Layouts, frozen: 
         st_f,
         st_b,
         head_mm,
-        3 * head_bytes / bandwidth,
+        3 * moved.head / bandwidth,
         tp_f,
         ep_x,
         cp_f,
         act / tp,
         act / tp * (1 + _kept_width(ops) / ops.model.d_model),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamBytes:
+    """Bytes of memory-bound work: of the layers, of the output layer forward, and of what products do beside theirs."""
+
+    forward: Array
+    backward: Array
+    head: Array
+    products_f: Array
+    products_b: Array
+
+
+def _stream_bytes(ops: OpTable, target: ExecutionTarget, mbs: Array, tp: Array, cp: Array) -> _StreamBytes:
+    traits, act_bytes = target.traits, target.numerics.act_bytes
+    forward = backward = head = products_f = products_b = np.zeros_like(mbs)
+    for st in ops.streams:
+        sp = tp if st.split and (traits.sequence_parallel or st.name not in ("norms", "residuals")) else 1.0
+        rows = st.count * (act_bytes / 2) * mbs * st.rows / cp / sp
+        there, back = traffic(st, traits.fusion)
+        if st.place == "head":
+            head = head + rows * there
+        elif st.kind in FUSED and traits.fusion is Fusion.PRODUCTS:
+            products_f, products_b = products_f + rows * there, products_b + rows * back
+        else:
+            forward, backward = forward + rows * there, backward + rows * back
+    return _StreamBytes(forward, backward, head, products_f, products_b)
 
 
 def _is_low(op: Matmul, num: Numerics) -> bool:
@@ -204,42 +232,49 @@ def _is_low(op: Matmul, num: Numerics) -> bool:
 
 def _products(
     ops: OpTable, target: ExecutionTarget, layouts: Layouts, frozen: bool
-) -> list[tuple[Matmul, tuple[Array, ...], list[Array]]]:
-    """Every product with its (batch, rows, n, k) and its seconds forward, for inputs and for weights.
+) -> list[tuple[Matmul, Shape, list[Array]]]:
+    """Every product with its shape forward, and its seconds forward, for inputs and for weights.
 
     All products of one spec are timed in one call.
     """
-    mbs, tp, cp, ep = layouts.key_micro_batch, layouts.key_tp, layouts.key_cp, layouts.key_ep
-    zero, num = np.zeros_like(mbs), target.numerics
-    shapes: list[tuple[Array, ...]] = []
+    mbs, num = layouts.key_micro_batch, target.numerics
+    zero = np.zeros_like(mbs)
+    shapes: list[tuple[Shape, Shape, Shape]] = []
     queues: dict[ComputeSpec, list[tuple[int, int]]] = {}  # spec -> (product, pass)
     for i, op in enumerate(ops.matmuls):
-        rows = mbs * op.rows / (1.0 if op.per_sequence else cp)
-        n = op.n / tp if op.split == "n" else op.n + zero
-        k = op.k / tp if op.split == "k" else op.k + zero
-        batch = 1.0 + zero
-        if op.groups > 1:
-            batch = np.maximum(op.groups / ep, 1.0)
-            rows = rows * ep / op.groups
-        shapes.append((batch, rows, n, k))
+        shapes.append(_shapes(op, target, layouts))
         forward = target.low if op.quantized else target.high
         back = target.high if _is_low(op, num) and num.back_high else forward
         queues.setdefault(forward, []).append((i, 0))
-        queues.setdefault(back, []).extend([(i, 1)] if frozen else [(i, 1), (i, 2)])
+        passes = [1] * (op.window is None or not op.window.of_data) + [2] * (not frozen)
+        queues.setdefault(back, []).extend((i, which) for which in passes)
     times = [[zero, zero, zero] for _ in ops.matmuls]
     for spec, queue in queues.items():
-        # (m, n, k) are (rows, n, k) forward, (rows, k, n) for the inputs and (k, n, rows) for the weights
-        m, n, k = (
-            np.stack([shapes[i][order[which]] for i, which in queue]) for order in ((1, 1, 3), (2, 3, 2), (3, 2, 1))
-        )
+        chosen = [shapes[i][which] for i, which in queue]
+        m, n, k, batches = (np.stack([getattr(shape, name) for shape in chosen]) for name in ("m", "n", "k", "batch"))
         width = np.array([[num.low_bytes if _is_low(ops.matmuls[i], num) else num.act_bytes] for i, _ in queue])
+        share = np.array([[shape.share] for shape in chosen])
         out = np.array([[num.grad_bytes if which == 2 else num.act_bytes] for _, which in queue])
-        batches = np.stack([shapes[i][0] for i, _ in queue])
-        for (i, which), seconds in zip(
-            queue, matmul_seconds(spec, Products(m, n, k, batches, width, width), out), strict=True
-        ):
+        seconds_of = matmul_seconds(spec, Products(m, n, k, batches, width * share, width), out)
+        for (i, which), seconds in zip(queue, seconds_of, strict=True):
             times[i][which] = seconds
-    return list(zip(ops.matmuls, shapes, times, strict=True))
+    return [(op, passes[0], seconds) for op, passes, seconds in zip(ops.matmuls, shapes, times, strict=True)]
+
+
+def _shapes(op: Matmul, target: ExecutionTarget, layouts: Layouts) -> tuple[Shape, Shape, Shape]:
+    """The products of an operation of each key: forward, for its input's gradient, for its weights'."""
+    mbs, tp, ep = layouts.key_micro_batch, layouts.key_tp, layouts.key_ep
+    zero = np.zeros_like(mbs)
+    rows = mbs * op.rows / (1.0 if op.per_sequence else layouts.key_cp)
+    if op.window is not None:
+        return convolution_shapes(op, rows, target.high.mxu > 0)
+    n = op.n / tp if op.split == "n" else op.n + zero
+    k = op.k / tp if op.split == "k" else op.k + zero
+    batch = 1.0 + zero
+    if op.groups > 1:
+        batch = np.maximum(op.groups / ep, 1.0)
+        rows = rows * ep / op.groups
+    return plain_shapes(batch, rows, n, k)
 
 
 def _kept_width(ops: OpTable) -> float:
@@ -261,13 +296,15 @@ def _attention_table(
             f = f + core.count * attention_seconds(target.high, shape)
             b = b + core.count * attention_seconds(target.high, shape, backward=True)
         else:  # two batched products forward, four backward, and the square matrices through memory
+            apart = SCORE_PASSES_APART[target.numerics.act_bytes]
+            passes = SCORE_PASSES if target.traits.fused_softmax else apart
             span = min(core.span, core.queries) + zero
             act, units = target.numerics.act_bytes, mbs * heads
             one = matmul_seconds(target.high, Products(queries, span, core.qk_dim + zero, units, act, act), act)
             two = matmul_seconds(target.high, Products(queries, core.v_dim + zero, span, units, act, act), act)
             f = f + core.count * (one + two)
             b = b + core.count * 2 * (one + two)
-            stream = stream + core.count * mbs * heads * queries * span * act * SCORE_PASSES
+            stream = stream + core.count * mbs * heads * queries * span * act * passes
     return f, b, stream
 
 

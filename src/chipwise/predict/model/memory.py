@@ -70,7 +70,7 @@ def saved_bytes(
     wide = sum(m.count * m.rows * m.n for m in layer if m.name.endswith(WIDE))
     cheap = 2 * n * ops.rows * d + wide  # inputs of the norms, input of the activation
     if ops.model.convs:
-        cheap = sum(m.count * m.rows * m.n for m in layer)
+        cheap = sum(m.count * m.rows * m.n * m.blocks for m in layer)
         return act * 2 * cheap, act * cheap, act * cheap * BLOCK_INPUTS
     everything = act * (inputs + core + square + cheap)
     some = core + wide + n * ops.rows * d if xla else inputs - NARROW * narrow + core
