@@ -27,11 +27,10 @@ from chipwise.verbs.observe import (
     observe_jobs,
     observe_node,
     read_log,
-    scrape,
 )
 from chipwise.verbs.route import simulate, submit
 from chipwise.verbs.serve import capacity, serve
-from chipwise.verbs.telemetry import export_telemetry, node_health, observe_top
+from chipwise.verbs.telemetry import export_telemetry, node_health, observe_top, receive_telemetry, scrape
 
 __all__ = [
     "accepted_telemetry",
@@ -68,6 +67,7 @@ __all__ = [
     "predict",
     "prices",
     "read_log",
+    "receive_telemetry",
     "report",
     "scrape",
     "serve",

@@ -37,7 +37,7 @@ def test_what_is_here_is_told_with_the_reasons_of_what_is_not():
     assert rounds["rounds"] == 1 and [one["instrument"] for one in rounds["instruments"]] == ["host"]
     every = json.loads(chipwise_here("observe", "agent", "--rounds", "1", "-o", "json").stdout)
     told = {one["instrument"]: one["problem"] for one in every["instruments"]}
-    assert set(told) == {"nvidia", "tpu", "host", "kernel", "notices"} and told["host"] is None
+    assert set(told) == {"nvidia", "amd", "tpu", "host", "kernel", "notices"} and told["host"] is None
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_here_is_told_with_the_reasons_of_what_is_not():
         ([], "--rounds"),
         (
             ["--only", "gpu", "--rounds", "1"],
-            "'gpu' is not accepted; expected one of nvidia, tpu, host, kernel, notices",
+            "'gpu' is not accepted; expected one of nvidia, amd, tpu, host, kernel, notices",
         ),
         (["--token-file", "t"], "--rounds"),
         (["--rounds", "1", "--token-file", "t"], "--metrics beside it"),

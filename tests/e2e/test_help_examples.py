@@ -45,6 +45,7 @@ ELSEWHERE = {
     r".*(postgresql://).*": "somebody's database",
     r"router run (?!.*--until-idle).*": "runs until it is stopped",
     r"service run .*": "runs until it is stopped",
+    r"observe receive.*": "runs until it is stopped; tests/e2e/test_receive_telemetry.py has one",
     r"observe agent --(metrics|store) .*": "runs until it is stopped; tests/e2e/test_agent_command.py has one",
     r"observe jobs --metrics.*": "runs until it is stopped; tests/e2e/test_monitoring.py has one",
     r".*--ledger unix://.*": "somebody's service",

@@ -23,6 +23,8 @@ LABELS = {
     "chipwise": 'node="n2",device="GPU-5"',
     "vllm": 'model_name="m",engine="0"',
     "sglang": 'model_name="m"',
+    "kueue": 'cluster_queue="q",flavor="h100",resource="nvidia.com/gpu",status="active",reason="Preempted"',
+    "opentelemetry": 'host_name="o1",hw_id="GPU-9"',
     "ray": 'ip="10.0.0.7",GpuIndex="0"',
 }
 AMOUNTS = {"%": 91, "ratio": 0.91}
@@ -124,7 +126,7 @@ def recorded(site):
 
 @needed
 def test_one_set_of_series_has_hosts_and_devices_and_si_units(site):
-    busy = until(lambda: len(seen := site.query("chipwise:device_busy")) == 6 and seen)
+    busy = until(lambda: len(seen := site.query("chipwise:device_busy")) == 7 and seen)
     assert {float(one["value"][1]) for one in busy} == {0.9}
     named = {one["metric"]["exporter"]: (one["metric"]["host"], one["metric"]["device"]) for one in busy}
     assert named == {
@@ -134,13 +136,16 @@ def test_one_set_of_series_has_hosts_and_devices_and_si_units(site):
         "gke-tpu": ("t1", "t1-0"),
         "ray": ("10.0.0.7", "0"),
         "chipwise": ("n2", "GPU-5"),
+        "opentelemetry": ("o1", "GPU-9"),
     }
-    share = until(lambda: len(seen := site.query("chipwise:device_memory_share")) >= 4 and seen)
+    share = until(lambda: len(seen := site.query("chipwise:device_memory_share")) >= 6 and seen)
     assert {one["metric"]["exporter"]: float(one["value"][1]) for one in share} == {
+        "amd": 0.5,
         "dcgm": 0.5,
         "ray": 0.5,
         "gke-tpu": 1.0,
         "chipwise": 1.0,
+        "opentelemetry": 1.0,
     }
     ratio = site.query("chipwise_job_step_ratio")
     assert float(ratio[0]["value"][1]) == pytest.approx(1.2, rel=0.01) and ratio[0]["metric"]["name"] == "train"

@@ -175,6 +175,7 @@ def test_who_wrote_packs_and_orphans_are_packed_by_others(tmp_path):
     with open_store(url) as ours, open_store(url) as theirs:
         ours.write([Sample("device_power", "n1", "0", (), 1.0)], START)
         theirs.write([Sample("device_power", "n2", "0", (), 1.0)], START)
+        ours.write([Sample("device_busy", "n1", "0", (), 1.0)], START + 10)  # it knows of n2 by now, and leaves it
         ours.roll_up(START + 1861)
         assert ours._db.all("SELECT host FROM telemetry_rounds") == [(2,)]
         ours.roll_up(START + 3 * 1800 + 61)

@@ -22,6 +22,7 @@ from chipwise.numerics.recipes import RECIPES
 from chipwise.numerics.runs import Count, Run
 from chipwise.numerics.study import Study, StudySettings, verdict
 from chipwise.numerics.view import recipe_columns
+from chipwise.observe.agent.doctor import examine
 from chipwise.validate.view import GROUPS
 
 BENCH = Path("examples/bench")
@@ -185,7 +186,7 @@ def test_settings_of_a_study_are_refused_before_anything_is_imported():
 
 
 def test_a_diagnosis_shows_itself(capsys):
-    document = faces(diagnose(), capsys, "doctor")
+    document = faces(examine(), capsys, "doctor")
     assert [compiler["id"] for compiler in document["compilers"]] == ["tpu", "cuda", "torch", "export"]
     with pytest.raises(InputError, match="require: 'fpga' is not accepted; expected some of tpu, gpu, torch, export"):
         diagnose("tpu,fpga")

@@ -18,8 +18,10 @@ import pytest
 import chipwise as cw
 from chipwise.bench.reading import Unreadable
 from chipwise.errors import InputError, Refusal
-from chipwise.observe.agent.agent import Agent, Watch, keep
+from chipwise.observe.agent.agent import KINDS, Agent, Watch, keep
+from chipwise.observe.agent.amd import AmdFiles, AmdSmi, amd_gpus
 from chipwise.observe.agent.child import Child
+from chipwise.observe.agent.doctor import energy_problem, examine
 from chipwise.observe.agent.host import HostLoad
 from chipwise.observe.agent.instrument import Measurement
 from chipwise.observe.agent.kernel_log import KernelLog
@@ -260,8 +262,16 @@ def test_a_child_that_died_is_not_started_again_at_once():
     dying = child("raise SystemExit(1)", again_s=3600.0)
     with pytest.raises(Unreadable, match="status 1"):
         dying.ask()
-    with pytest.raises(Unreadable, match="a short time ago"):
+    with pytest.raises(Unreadable, match="status 1; it is tried again in"):
         dying.ask()
+
+
+def test_a_child_that_hung_is_told_as_that_until_it_is_tried_again():
+    hanging = child("import time; time.sleep(60)", limit_s=0.2, again_s=3600.0)
+    with pytest.raises(Unreadable, match=r"^no answer within 0\.2 s$"):
+        hanging.ask()
+    with pytest.raises(Unreadable, match=r"no answer within 0\.2 s; it is tried again in"):
+        hanging.ask()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed: x86_64 alone has it")
@@ -468,6 +478,160 @@ def test_a_machine_of_nobodys_cloud_has_no_notices(monkeypatch):
         CloudNotices()
 
 
+def test_a_machine_whose_firmware_names_another_maker_asks_nobody(monkeypatch, tmp_path):
+    for variable in ("GCE_METADATA_HOST", "AWS_EC2_METADATA_SERVICE_ENDPOINT"):
+        monkeypatch.delenv(variable, raising=False)
+    firmware = tmp_path / "sys/class/dmi/id"
+    firmware.mkdir(parents=True)
+    (firmware / "sys_vendor").write_text("Supermicro\n")
+    (firmware / "product_name").write_text("SYS-821GE\n")
+    monkeypatch.setattr("chipwise.observe.agent.notices.build_opener", None)  # asking would be an error
+    with pytest.raises(Unreadable, match="its maker is Supermicro SYS-821GE"):
+        CloudNotices(tmp_path)
+
+
+# --- AMD GPUs
+
+
+def amd_tree(root):
+    """Files as amdgpu has them, of an MI300X and of one that tells less; a display beside them."""
+    base = root / "sys/class/drm"
+    first, second = base / "card1/device", base / "card0/device"
+    files = {
+        first: {
+            "vendor": "0x1002", "unique_id": "9a1b2c3d4e5f6071", "product_name": "AMD Instinct MI300X", "gpu_busy_percent": "87",
+            "mem_busy_percent": "41", "mem_info_vram_total": str(192 * 2**30), "mem_info_vram_used": str(100 * 2**30),
+            "pcie_replay_count": "3", "ras/umc_err_count": "ue: 1\nce: 12", "ras/gfx_err_count": "ue: 2\nce: 0",
+            "hwmon/hwmon4/temp1_label": "edge", "hwmon/hwmon4/temp1_input": "40000",
+            "hwmon/hwmon4/temp2_label": "junction", "hwmon/hwmon4/temp2_input": "62000",
+            "hwmon/hwmon4/temp3_label": "mem", "hwmon/hwmon4/temp3_input": "51000",
+            "hwmon/hwmon4/power1_average": "612000000", "hwmon/hwmon4/freq1_input": "2100000000",
+        },
+        second: {"vendor": "0x1002", "mem_info_vram_total": str(2**34), "gpu_busy_percent": "0", "hwmon/hwmon1/power1_input": "90000000"},
+        base / "card2/device": {"vendor": "0x1a03"},
+    }  # fmt: skip
+    for folder, texts in files.items():
+        for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text + "\n")
+    (base / "card1-DP-1").mkdir()
+    return first
+
+
+def test_amds_gpus_are_read_by_the_kernels_files(tmp_path):
+    first = amd_tree(tmp_path)
+    gpus = AmdFiles(tmp_path)
+    read = values(gpus)
+    of = {series: value for (device, series), value in read.items() if device == "9a1b2c3d4e5f6071"}
+    assert of == {
+        "device_busy": pytest.approx(0.87),
+        "device_memory_active": pytest.approx(0.41),
+        "device_memory_used": 100 * 2**30,
+        "device_memory_total": 192 * 2**30,
+        "device_temperature": pytest.approx(62.0),
+        "device_memory_temperature": pytest.approx(51.0),
+        "device_clock": 2.1e9,
+        "device_pcie_replays": 3,
+        "device_power": pytest.approx(612.0),
+        "device_uncorrected_errors": 3,
+        "device_lost": 0,
+    }
+    assert {device for device, _ in read} == {"9a1b2c3d4e5f6071", "device"}
+    assert {s for d, s in read if d == "device"} == {
+        "device_busy",
+        "device_memory_total",
+        "device_power",
+        "device_lost",
+    }
+    labels = dict(next(m.labels for m in gpus.read() if m.device == "9a1b2c3d4e5f6071"))
+    assert labels["model"] == "AMD Instinct MI300X" and labels["gpu"] == "1"
+    for path in sorted(first.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert values(gpus)["9a1b2c3d4e5f6071", "device_lost"] == 1
+    with pytest.raises(Unreadable, match="no AMD GPU"):
+        AmdFiles(tmp_path / "none")
+
+
+class Smi:
+    """amdsmi as its releases since 6.1 have it, with what an MI300X of a guest does not tell."""
+
+    AmdSmiClkType = types.SimpleNamespace(GFX=0)
+    AmdSmiTemperatureType = types.SimpleNamespace(HOTSPOT=1, VRAM=2)
+    AmdSmiTemperatureMetric = types.SimpleNamespace(CURRENT=0)
+
+    def __init__(self):
+        self.open, self.lost = 0, False
+
+    def amdsmi_init(self):
+        self.open += 1
+
+    def amdsmi_shut_down(self):
+        self.open -= 1
+
+    def amdsmi_get_processor_handles(self):
+        return ["h0", "h1"]
+
+    def __getattr__(self, name):
+        answers = {
+            "get_gpu_asic_info": lambda gpu: {"market_name": "AMD Instinct MI300X"},
+            "get_gpu_device_uuid": lambda gpu: f"uuid-{gpu}",
+            "get_gpu_device_bdf": lambda gpu: "0000:0C:00.0",
+            "get_power_info": lambda gpu: {"current_socket_power": "N/A", "average_socket_power": 550 if gpu == "h0" else "N/A"},
+            "get_energy_count": lambda gpu: {"energy_accumulator": 2_000_000, "counter_resolution": 15.3},
+            "get_gpu_activity": lambda gpu: {"gfx_activity": 88, "umc_activity": 0xFFFF},
+            "get_gpu_vram_usage": lambda gpu: {"vram_total": 196592, "vram_used": 1024},
+            "get_clock_info": lambda gpu, kind: {"clk": 2100},
+            "get_temp_metric": lambda gpu, kind, metric: 60 + kind,
+            "get_gpu_total_ecc_count": lambda gpu: {"correctable_count": 4, "uncorrectable_count": 1},
+            "get_gpu_process_list": lambda gpu: [{"pid": 11}] if gpu == "h0" else [{"pid": 11}, {"pid": 12}],
+        }  # fmt: skip
+        answer = answers.get(name.removeprefix("amdsmi_"))
+        if answer is None:
+            raise AttributeError(name)
+
+        def call(gpu, *others):
+            if self.lost and gpu == "h1":
+                raise RuntimeError("AMDSMI_STATUS_BUSY")
+            return answer(gpu, *others)
+
+        return call
+
+
+def test_amds_gpus_are_read_by_amdsmi():
+    smi = Smi()
+    gpus = AmdSmi(smi, lambda pid: (("attempt", f"{pid}-1"),) if pid == 11 else ())
+    read = values(gpus)
+    assert read["uuid-h0", "device_power"] == 550 and ("uuid-h1", "device_power") not in read
+    assert read["uuid-h0", "device_energy"] == pytest.approx(30.6)
+    assert read["uuid-h0", "device_busy"] == pytest.approx(0.88) and ("uuid-h0", "device_memory_active") not in read
+    assert read["uuid-h0", "device_memory_used"] == 2**30 and read["uuid-h0", "device_clock"] == 2.1e9
+    assert (read["uuid-h0", "device_temperature"], read["uuid-h0", "device_memory_temperature"]) == (61, 62)
+    users = {m.device: dict(m.labels).get("attempt") for m in gpus.read()}
+    assert users == {"uuid-h0": "11-1", "uuid-h1": None}  # the second has a process that does not say whose it is
+    smi.lost = True
+    gpus._looked = float("-inf")
+    assert values(gpus)["uuid-h1", "device_lost"] == 1 and values(gpus)["uuid-h0", "device_lost"] == 0
+    gpus.close()
+    assert smi.open == 0
+
+
+def test_without_amds_gpus_both_ways_say_why():
+    with pytest.raises(Unreadable, match=r"no AMD GPU: .*; amdsmi: "):
+        amd_gpus()
+
+
+# --- doctor
+
+
+def test_doctor_says_what_there_is_to_observe_with(tmp_path):
+    examination = examine()
+    states = {state.name: state.problem for state in examination.instruments}
+    assert set(states) == {*KINDS, "energy"} and states["host"] == ""
+    assert "amdsmi" in states["amd"]
+    assert [row["readable"] for row in examination.to_dict()["instruments"] if row["instrument"] == "host"] == [True]
+    assert energy_problem(tmp_path).startswith("no counters in")
+
+
 # --- all together
 
 
@@ -549,7 +713,7 @@ def test_a_node_is_observed_and_kept(tmp_path):
 
 
 def test_what_is_not_here_is_refused_only_where_it_is_named():
-    with pytest.raises(InputError, match="only: 'gpu' is not accepted; expected one of nvidia, tpu"):
+    with pytest.raises(InputError, match="only: 'gpu' is not accepted; expected one of nvidia, amd, tpu"):
         cw.observe_node(["gpu"])
     if not any(Path("/dev").glob("accel*")) and not any(Path("/dev").glob("vfio/[0-9]*")):
         with pytest.raises(Refusal, match="tpu: no TPU"):

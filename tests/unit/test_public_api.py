@@ -21,6 +21,7 @@ VERBS = (
     "cost",
     "diff",
     "export_telemetry",
+    "receive_telemetry",
     "serve",
     "capacity",
     "plan_fleet",

@@ -147,6 +147,15 @@ def test_a_double_that_made_the_claim_as_it_was_stopped_does_not_park_its_job(st
     assert stage.attempt().state == "lost" and stage.job().state == "pending"
 
 
+def test_an_attempt_that_nobody_saw_run_has_its_node(stage):
+    """It began and ended between two passes: its end alone says where it was."""
+    stage.submit(job("run"), option("near"))
+    stage.tick()
+    stage.backend.set("1", state=SUCCEEDED, exit_code=0, started=stage.now, ended=stage.now, where="node-7")
+    stage.tick()
+    assert stage.attempt().state == "succeeded" and stage.attempt().where == "node-7"
+
+
 def test_a_double_in_the_queue_does_not_hide_that_the_attempt_has_ended(stage):
     stage.submit(job("run"), option("near"))
     stage.tick()

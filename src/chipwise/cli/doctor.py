@@ -1,4 +1,4 @@
-"""chipwise doctor: which compilers are installed, and what each enables."""
+"""chipwise doctor: which compilers are installed, what each enables, and what there is to observe with."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ def doctor(
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
-    """Show the compilers installed, and what each enables.
+    """Show the compilers installed, what each enables, and what this node can be observed with.
 
-    For a missing one, the command that installs it, and under which license it comes; where this platform can't have
-    it, the ways out.
+    For a missing compiler, the command that installs it, and under which license it comes; where this platform can't
+    have it, the ways out.
     """
-    from chipwise.compiled.doctor import diagnose
+    from chipwise.observe.agent.doctor import examine
     from chipwise.present.output import show
     from chipwise.present.safe import safe
 
-    diagnosis = diagnose(require)
-    show(diagnosis, output, out)
+    examination = examine(require)
+    diagnosis = examination.compilers
+    show(examination, output, out)
     for state in diagnosis.impossible:
         typer.echo(f"chipwise: not required here: {safe(str(state.error()))}", err=True)
     if diagnosis.lacking:

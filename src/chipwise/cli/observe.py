@@ -311,6 +311,7 @@ def _prediction(
 
 for _verb, _examples in (
     (telemetry.scrape, telemetry.SCRAPE_EXAMPLES),
+    (telemetry.receive, telemetry.RECEIVE_EXAMPLES),
     (telemetry.agent, telemetry.AGENT_EXAMPLES),
     (telemetry.devices, telemetry.DEVICES_EXAMPLES),
     (telemetry.export, telemetry.EXPORT_EXAMPLES),

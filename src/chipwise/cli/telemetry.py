@@ -16,6 +16,7 @@ SCRAPE_EXAMPLES = """\b
 Examples:
   chipwise observe scrape gpu-1:9400 gpu-2:9400
   chipwise observe scrape http://serve-1:8000/metrics --interval 30s --store postgresql://ann@db/chipwise
+  chipwise observe scrape --prometheus http://prometheus:9090 --since 6h --match 'cluster="a"'
 """
 AGENT_EXAMPLES = """\b
 Examples:
@@ -34,6 +35,11 @@ StoreOpt = Annotated[
         "--store", "URL", "A file, or postgresql://...; default: yours.", envvar="CHIPWISE_STORE", show_envvar=False
     ),
 ]
+RECEIVE_EXAMPLES = """\b
+Examples:
+  chipwise observe receive
+  chipwise observe receive --listen 0.0.0.0:4318 --token-file token --store postgresql://ann@db/chipwise
+"""
 EXPORT_EXAMPLES = """\b
 Examples:
   chipwise observe export --to october.parquet --since 31d --resolution 1h
@@ -52,7 +58,7 @@ Examples:
   chipwise observe dashboards --to dashboards --site germany
 """
 RULE_FORMATS = ("yaml", "table", "json", "csv")
-INSTRUMENTS = ("nvidia", "tpu", "host", "kernel", "notices")
+INSTRUMENTS = ("nvidia", "amd", "tpu", "host", "kernel", "notices")
 RESOLUTIONS = ("samples", "5min", "1h")
 FILE_FORMATS = ("csv", "sqlite", "parquet")
 TOPICS = ("devices", "serving", "router", "jobs")
@@ -60,20 +66,37 @@ TOPICS = ("devices", "serving", "router", "jobs")
 
 def scrape(
     endpoints: Annotated[
-        list[str], argument("ENDPOINT...", "Pages of metrics: host:port, or http://host:port/metrics.")
-    ],
+        list[str] | None, argument("ENDPOINT...", "Pages of metrics: host:port, or http://host:port/metrics.")
+    ] = None,
     store: StoreOpt = "",
     interval: Annotated[str, option("--interval", "TIME", "Between two rounds.")] = "10s",
     rounds: Annotated[
         int | None, option("--rounds", "N", "So many rounds; default: until it is stopped.", min=1)
+    ] = None,
+    prometheus: Annotated[
+        str | None, option("--prometheus", "URL", "Instead of endpoints: a Prometheus that has their metrics already.")
+    ] = None,
+    since: Annotated[
+        str | None, option("--since", "TIME", "What --prometheus has since so long ago. Default: what is new.")
+    ] = None,
+    step: Annotated[
+        str | None, option("--step", "TIME", "Between two values of a series, with --prometheus. Default: 30s.")
+    ] = None,
+    match: Annotated[
+        str | None, option("--match", "LABELS", 'Of --prometheus only these, as PromQL has them: cluster="a".')
+    ] = None,
+    token_file: Annotated[Path | None, option("--token-file", "FILE", "The bearer token of --prometheus.")] = None,
+    token_env: Annotated[
+        str | None, option("--token-env", "NAME", "The variable that holds the bearer token of --prometheus.")
     ] = None,
     output: TableJsonCsv = "table",
     out: OutFile = None,
 ) -> None:
     """Ask exporters that run already, and keep what they say as one set of series, whichever exporter it is.
 
-    dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang, `observe agent`.
-    What they leave out is absent and not zero. An endpoint that is down is told on stderr and does not stop the others.
+    dcgm-exporter, nvidia_gpu_exporter, AMD's exporter, GKE's TPU device plugin, Ray, vLLM, SGLang, Kueue, `observe
+    agent`; or a Prometheus that scrapes them. What they leave out is absent and not zero. An endpoint that is down is
+    told on stderr and does not stop the others.
     """
     from chipwise import api
     from chipwise.present.output import show
@@ -81,7 +104,20 @@ def scrape(
     def tell(words: str) -> None:
         typer.echo(f"observe scrape: {words}", err=True)
 
-    show(api.scrape(endpoints, store=store, interval=interval, rounds=rounds, tell=tell), output, out)
+    answer = api.scrape(
+        endpoints or (),
+        store=store,
+        interval=interval,
+        rounds=rounds,
+        prometheus=prometheus,
+        since=since,
+        step=step,
+        match=match,
+        token_file=token_file,
+        token_env=token_env,
+        tell=tell,
+    )
+    show(answer, output, out)
 
 
 def agent(
@@ -153,6 +189,30 @@ def devices(
     from chipwise.present.output import show
 
     show(api.devices(store, since=since), output, out)
+
+
+def receive(
+    listen: Annotated[
+        str, option("--listen", "HOST:PORT", "Where programs send to. Off loopback a token is needed.")
+    ] = "127.0.0.1:4318",
+    store: StoreOpt = "",
+    seconds: Annotated[str | None, option("--for", "TIME", "So long; default: until it is stopped.")] = None,
+    token_file: TokenFileOpt = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Take the metrics that programs and collectors send by OpenTelemetry's protocol, and keep them as the same series.
+
+    OTLP over HTTP, in protobuf or JSON, at /v1/metrics. What training programs tell of their steps, what servers and
+    exporters tell by way of a collector, and hw.gpu; anything else is ignored.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    def tell(words: str) -> None:
+        typer.echo(f"observe receive: {words}", err=True)
+
+    show(api.receive_telemetry(listen, store, seconds=seconds, token_file=token_file, tell=tell), output, out)
 
 
 def export(

@@ -1,4 +1,4 @@
-"""/metrics over HTTP, in a thread of its own. Off loopback it needs the bearer token."""
+"""/metrics over HTTP, or what is sent to it, in a thread of its own. Off loopback it needs the bearer token."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ipaddress
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,15 @@ SHORTEST = 16  # characters of a token off loopback: shorter ones can be guessed
 _ACCEPTED = "HOST:PORT such as 127.0.0.1:9464 or [::1]:9464"
 
 
-class Endpoint:
-    """A server of one page."""
+MAX_POST_BYTES = 16 * 2**20
+# path, headers in lower case, body, the sender's address: status, type, body
+Take = Callable[[str, Mapping[str, str], bytes, str], tuple[int, str, bytes]]
 
-    def __init__(self, address: str, token: str, text: Callable[[], str]) -> None:
+
+class Endpoint:
+    """A server of one page, or of one path that is sent to."""
+
+    def __init__(self, address: str, token: str, text: Callable[[], str], take: Take | None = None) -> None:
         """Bind at once; `InputError` where that can't be, or where it may not be without a token."""
         host, port = parse_address(address)
         family, where, loopback = _resolved(address, host, port)
@@ -37,7 +42,7 @@ class Endpoint:
             raise InputError("token_file", f"a token of {len(token)} characters", f"one of at least {SHORTEST}")
         kind = type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
         try:
-            self.server: ThreadingHTTPServer = kind(where, _handler(token, text))
+            self.server: ThreadingHTTPServer = kind(where, _handler(token, text, take))
         except OSError as error:
             raise InputError("metrics", address, f"an address that is free ({error.strerror or error})") from None
         self.port = int(self.server.server_address[1])
@@ -91,7 +96,7 @@ def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _handler(token: str, text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+def _handler(token: str, text: Callable[[], str], take: Take | None) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = SLOW_S
         server_version, sys_version = "chipwise", ""
@@ -104,6 +109,20 @@ def _handler(token: str, text: Callable[[], str]) -> type[BaseHTTPRequestHandler
             else:
                 self._answer(200, text(), ("Content-Type", "text/plain; version=0.0.4; charset=utf-8"))
 
+        def do_POST(self) -> None:
+            length = self.headers.get("Content-Length", "")
+            if not self._allowed():
+                self._answer(401, "a bearer token is needed\n", ("WWW-Authenticate", "Bearer"))
+            elif take is None:
+                self._answer(405, "nothing is sent here\n")
+            elif not length.isascii() or not length.isdigit() or int(length) > MAX_POST_BYTES:
+                self._answer(413, f"say how long it is, at most {MAX_POST_BYTES} bytes\n")
+            else:
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                body = self.rfile.read(int(length))
+                status, kind, answer = take(self.path, headers, body, self.client_address[0])
+                self._send(status, answer, ("Content-Type", kind))
+
         def _allowed(self) -> bool:
             if not token:
                 return True
@@ -114,7 +133,9 @@ def _handler(token: str, text: Callable[[], str]) -> type[BaseHTTPRequestHandler
             )
 
         def _answer(self, status: int, body: str, *headers: tuple[str, str]) -> None:
-            data = body.encode("utf-8", "backslashreplace")
+            self._send(status, body.encode("utf-8", "backslashreplace"), *headers)
+
+        def _send(self, status: int, data: bytes, *headers: tuple[str, str]) -> None:
             self.send_response(status)
             for key, value in headers:
                 self.send_header(key, value)

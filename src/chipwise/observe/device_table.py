@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from chipwise.observe.exporters import mapping
 from chipwise.present.blocks import Table
+from chipwise.present.columns import Column
 from chipwise.present.safe import safe
 from chipwise.units import format_bytes, format_rate
 
@@ -16,6 +18,8 @@ SHOWN = (  # columns of people's table: series and heading
     ("device_clock", "clock"), ("device_last_xid", "last Xid"), ("host_busy", "cores busy"),
     ("host_memory_used", "host memory"), ("serving_running", "running"),
     ("serving_waiting", "waiting"), ("serving_kv_cache_usage", "KV cache"),
+    ("job_step", "step"), ("job_step_seconds", "step time, s"), ("job_loss", "loss"),
+    ("queue_pending", "pending"), ("queue_admitted", "admitted"),
 )  # fmt: skip
 
 
@@ -29,6 +33,13 @@ DROPPED = (
     "temperature",
     "memory used",
 )  # first
+VALUE_COLUMNS: tuple[Column[Any], ...] = (  # of anything that is a value of a series of a device
+    Column("host", lambda v: v.host),
+    Column("device", lambda v: v.device),
+    Column("series", lambda v: v.series),
+    Column("value", lambda v: v.value, help="in SI units, ratios to one"),
+    Column("unit", lambda v: units().get(v.series)),
+)
 
 
 def units() -> dict[str, str]:

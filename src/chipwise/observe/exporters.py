@@ -11,12 +11,13 @@ from functools import cache, lru_cache
 from math import isfinite
 
 from chipwise.observe.data_files import rows
-from chipwise.observe.formats.documents import ExpositionReader, labels_of
+from chipwise.observe.formats.documents import ExpositionReader, labels_of, readable
 
 INSTANCE = "GPU_I_ID"  # of a MIG instance
 KEPT = (
     "gpu", "modelName", "card_model", "model", "model_name", "pod", "namespace", "container", "job_id",
-    "attempt", "pod_uid", "pci", "link", "fault", "xid", "notice", "instrument",
+    "attempt", "pod_uid", "pci", "link", "fault", "xid", "notice", "instrument", "flavor", "resource", "status",
+    "reason", "service_name", "rank",
 )  # fmt: skip
 
 
@@ -69,6 +70,37 @@ def mapping() -> Mapping[str, Mapped]:
     }
 
 
+PREFIX = "amd_"  # that AMD's exporter may be told to write before its names
+
+
+def mapped_metric(name: str) -> Mapped | None:
+    """What a metric is here, if anything.
+
+    >>> mapped_metric("amd_gpu_package_power").series, mapped_metric("up")
+    ('device_power', None)
+    """
+    return mapping().get(name) or mapping().get(name.removeprefix(PREFIX))
+
+
+def without_port(instance: str) -> str:
+    """The host of an address.
+
+    >>> without_port("gpu-1:9400"), without_port("gpu-1")
+    ('gpu-1', 'gpu-1')
+    """
+    host, _, port = instance.rpartition(":")
+    return host if port.isdigit() and host else instance
+
+
+def sample_of(name: str, labels: Mapping[str, str], amount: float, host: str) -> Sample | None:
+    """The sample of a metric with its labels, as Prometheus gives them; `host` where it names none."""
+    mapped = mapped_metric(name)
+    if mapped is None or not readable(amount) or not isfinite(amount * mapped.scale):
+        return None
+    their_host, device, kept = _named(mapped.exporter, labels)
+    return Sample(mapped.series, their_host or host, device, kept, amount * mapped.scale)
+
+
 def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
     """The samples of a page; `host` is where it came from, for metrics that name none."""
     reader = ExpositionReader()
@@ -77,7 +109,7 @@ def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
         reader.read(line)
     out = []
     for name, values in reader.series.items():
-        mapped = mapping().get(name)
+        mapped = mapped_metric(name)
         if mapped is None:
             continue
         for text, amount in values.items():
@@ -91,7 +123,11 @@ def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
 @lru_cache(maxsize=2**16)  # an exporter says the same of a device every few seconds, for each of its metrics
 def _whose(exporter: str, text: str) -> tuple[str, str, tuple[tuple[str, str], ...]]:
     """The host and the device that labels name, and the labels that are kept."""
-    labels, of = labels_of(text), exporters()[exporter]
+    return _named(exporter, labels_of(text))
+
+
+def _named(exporter: str, labels: Mapping[str, str]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    of = exporters()[exporter]
     kept = tuple((label, labels[label]) for label in KEPT if labels.get(label))
     device = "/".join(filter(None, (_first(labels, of.devices), labels.get(INSTANCE))))
     return _first(labels, of.hosts), device, kept

@@ -93,21 +93,24 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     began: float | None = None
     at: float | None = None
     step: int | None = None
+    readings = [(reader, isinstance(reader, MlperfReader), reader.name == GENERAL) for reader in readers]
     count = 0
     for line in chain([first], rest):
         count += 1
         progress, words = False, line[:MAX_WORDS]
         if (stamp := clock.read(words)) is not None:
             at, began = stamp, stamp if began is None else began
-        for reader in readers:  # the general one is the last, and takes what no other has
-            steps, windows = reader.found.steps, reader.found.serving
-            before, windows_before = len(steps), len(windows)
-            text = line if isinstance(reader, MlperfReader) else words
-            progress = ((not progress or reader.name != GENERAL) and reader.read(text)) or progress
-            for each in steps[before:]:
-                each.at, each.line, step = stamp, count, each.step
-            for window in windows[windows_before:]:
-                window.at = stamp
+        for reader, whole, general in readings:  # the general one is the last, and takes what no other has
+            found = reader.found
+            before, windows_before = len(found.steps), len(found.serving)
+            if not (progress and general) and reader.read(line if whole else words):
+                progress = True
+            if len(found.steps) > before:
+                for each in found.steps[before:]:
+                    each.at, each.line, step = stamp, count, each.step
+            if len(found.serving) > windows_before:
+                for window in found.serving[windows_before:]:
+                    window.at = stamp
         timings.read(words)
         timers.read(words, step)
         if progress:

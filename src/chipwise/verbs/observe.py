@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chipwise.observe.jobs.view import JobObservation, JobObservations
     from chipwise.observe.learn.view import AcceptedTelemetry, TelemetryLesson
     from chipwise.observe.monitoring.view import Dashboards, Rules
-    from chipwise.observe.scrape.view import Devices, Scraped
+    from chipwise.observe.scrape.view import Devices
     from chipwise.observe.view import LogReading
     from chipwise.verbs.arguments import WorkloadLike
 
@@ -245,42 +245,6 @@ def accepted_telemetry(*, revert: bool = False) -> AcceptedTelemetry:
     return AcceptedTelemetry(telemetry=telemetry_files.read(), reverted=reverted)
 
 
-def scrape(
-    endpoints: Sequence[str],
-    *,
-    store: str = "",
-    interval: str | float = "10s",
-    rounds: int | None = 1,
-    tell: Callable[[str], None] | None = None,
-) -> Scraped:
-    """Ask exporters for their pages of metrics and keep what they say as one set of series.
-
-    `endpoints` are ``"host:port"`` or addresses; `rounds` how often they are asked, ``None`` until it is stopped;
-    `tell` hears of those that fail. `store` is a file, ``postgresql://...`` or, by default, one's own.
-
-    >>> scrape(["http://:9400"])
-    Traceback (most recent call last):
-        ...
-    chipwise.errors.InputError: endpoint: 'http://:9400' is not accepted; expected host:port, or http://host:port/metrics
-    """
-    from chipwise.errors import MissingInput, Refusal
-    from chipwise.observe.scrape.scraper import endpoint
-    from chipwise.observe.scrape.scraper import scrape as run
-    from chipwise.observe.scrape.view import Scraped
-    from chipwise.observe.store.store import open_store
-    from chipwise.verbs.arguments import seconds_of
-
-    urls = list(dict.fromkeys(endpoint(text) for text in endpoints))
-    if not urls:
-        raise MissingInput([["endpoints"]])
-    every = seconds_of(interval, "interval")
-    with open_store(store) as telemetry:
-        pages = run(urls, telemetry, every, rounds, tell or (lambda words: None))
-        if all(page.problem for page in pages):
-            raise Refusal(f"no endpoint answers: {pages[0].url}: {pages[0].problem}", "exporters that run")
-        return Scraped(store=telemetry.where, rounds=rounds or 0, pages=pages)
-
-
 def observe_node(
     only: Sequence[str] = (),
     *,
@@ -294,8 +258,8 @@ def observe_node(
 ) -> AgentReading:
     """Read this node's devices, host, kernel log and cloud again and again, and keep or serve what they say.
 
-    `only` are instruments (``"nvidia"``, ``"tpu"``, ``"host"``, ``"kernel"``, ``"notices"``); all that there are by
-    default. `store` keeps what they say every `store_interval`, `listen` (``"127.0.0.1:9466"``) serves it to
+    `only` are instruments (``"nvidia"``, ``"amd"``, ``"tpu"``, ``"host"``, ``"kernel"``, ``"notices"``); all that there
+    are by default. `store` keeps what they say every `store_interval`, `listen` (``"127.0.0.1:9466"``) serves it to
     Prometheus. `rounds` is how often it is looked at, ``None`` until it is stopped; `tell` hears of what fails.
 
     >>> reading = observe_node(["host"])

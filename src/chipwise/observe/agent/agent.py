@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from chipwise.bench.reading import Unreadable
 from chipwise.errors import ChipwiseError
 from chipwise.io.closing import Closing
+from chipwise.observe.agent.amd import amd_gpus
 from chipwise.observe.agent.host import HostLoad
 from chipwise.observe.agent.instrument import Instrument, Measurement
 from chipwise.observe.agent.kernel_log import KernelLog
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, Callable[[], Instrument]] = {
     "nvidia": NvidiaGpus,
+    "amd": amd_gpus,
     "tpu": TpuChips,
     "host": HostLoad,
     "kernel": KernelLog,

@@ -23,6 +23,7 @@ class Child:
         self._argv, self._limit_s, self._again_s = list(argv), limit_s, again_s
         self._process: subprocess.Popen[bytes] | None = None
         self._began = float("-inf")
+        self._last = ""  # how it ended
 
     def ask(self) -> bytes:
         """Its next line; `Unreadable` where it has died, takes too long, or died too lately to be started again."""
@@ -39,15 +40,13 @@ class Child:
         while not line.endswith(b"\n"):
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
-                self.close()
-                raise Unreadable(f"no answer within {self._limit_s:g} s")
+                raise Unreadable(self._given_up(f"no answer within {self._limit_s:g} s"))
             piece = os.read(process.stdout.fileno(), 65536)
             if not piece:
                 raise Unreadable(self._ended())
             line += piece
             if len(line) > LONGEST_LINE:
-                self.close()
-                raise Unreadable("an answer without an end")
+                raise Unreadable(self._given_up("an answer without an end"))
         return line
 
     def close(self) -> None:
@@ -67,7 +66,8 @@ class Child:
             return self._process
         self.close()
         if time.monotonic() - self._began < self._again_s:
-            raise Unreadable("it died a short time ago")
+            wait = self._again_s - (time.monotonic() - self._began)
+            raise Unreadable(f"{self._last or 'it died'}; it is tried again in {wait:.0f} s")
         self._began = time.monotonic()
         self._process = subprocess.Popen(
             self._argv,
@@ -79,7 +79,11 @@ class Child:
         )
         return self._process
 
+    def _given_up(self, why: str) -> str:
+        self.close()
+        self._last = why
+        return why
+
     def _ended(self) -> str:
         status = self._process.wait() if self._process is not None else 0
-        self.close()
-        return f"it ended by signal {-status}" if status < 0 else f"it ended with status {status}"
+        return self._given_up(f"it ended by signal {-status}" if status < 0 else f"it ended with status {status}")

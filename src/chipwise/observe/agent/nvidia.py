@@ -10,7 +10,7 @@ from chipwise.bench.frameworks.interface import Device
 from chipwise.bench.nvml import HEAT, Nvml, library_of_nvidia
 from chipwise.bench.reading import Reading, Unreadable
 from chipwise.observe.agent.instrument import Labels, Measurement
-from chipwise.observe.agent.processes import labels_of_process
+from chipwise.observe.agent.processes import labels_of_process, user_of
 
 RARELY_S = 30.0  # between two looks at what changes rarely: errors, remapped rows, replays, whose processes they are
 # Between two looks at the counter of energy, in whose call the driver waits: 4 ms of CPU on an H200 where all others
@@ -119,8 +119,7 @@ class _Gpu:
     def _using(self, processes: Callable[[int], Labels]) -> Labels:
         """Whose it is; nobody's where several jobs share it."""
         running = self.nvml.ask("processes", lambda: self._nv.nvmlDeviceGetComputeRunningProcesses(self._handle))
-        users = {labels for process in running or () if (labels := processes(process.pid))}
-        return users.pop() if len(users) == 1 else ()
+        return user_of([process.pid for process in running or ()], processes)
 
 
 def _text(value: str | bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,6 +15,16 @@ _VARIABLES = ((b"CHIPWISE_ATTEMPT", "attempt"), (b"SLURM_JOB_ID", "job_id"), (b"
 _POD = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
 MOST_BYTES = 1 << 20  # of an environment: Linux lets a program have more, and a hostile one would
 _LONGEST = 200  # characters of a label
+
+
+def user_of(pids: Iterable[int], labels: Callable[[int], Labels]) -> Labels:
+    """Whose a device is: nobody's where processes of several use it, one of which may say nothing of whose it is.
+
+    >>> user_of([1, 2], lambda pid: (("job_id", "7"),)), user_of([1, 2], lambda pid: (("job_id", "7"),) * (pid == 1))
+    ((('job_id', '7'),), ())
+    """
+    users = {labels(pid) for pid in pids}
+    return users.pop() if len(users) == 1 else ()
 
 
 def labels_of_process(pid: int, proc: Path = PROC) -> Labels:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from chipwise.observe.agent.agent import State
-from chipwise.observe.device_table import device_table, units
+from chipwise.observe.device_table import VALUE_COLUMNS, device_table
 from chipwise.observe.exporters import Sample
 from chipwise.present.blocks import Block
 from chipwise.present.columns import Column, flat, record, table
@@ -21,11 +21,7 @@ STATE_COLUMNS: tuple[Column[State], ...] = (
     Column("problem", lambda s: s.problem or None, "problem", lambda s: safe(s.problem) or "–", words=True),
 )
 SAMPLE_COLUMNS: tuple[Column[Sample], ...] = (
-    Column("host", lambda s: s.host),
-    Column("device", lambda s: s.device),
-    Column("series", lambda s: s.series),
-    Column("value", lambda s: s.value, help="in SI units, ratios to one"),
-    Column("unit", lambda s: units().get(s.series)),
+    *VALUE_COLUMNS,
     Column("labels", lambda s: dict(s.labels), nested=True),
 )
 

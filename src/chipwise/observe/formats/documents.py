@@ -43,6 +43,15 @@ def labels_of(text: str) -> dict[str, str]:
     return dict(_LABEL.findall(text))
 
 
+def readable(amount: float) -> bool:
+    """Whether an exporter could read what it tells: neither infinite nor a blank.
+
+    >>> readable(70.0), readable(float("nan")), readable(9223372036854775794.0)
+    (True, False, False)
+    """
+    return math.isfinite(amount) and amount not in _BLANK
+
+
 class ExpositionReader:
     """A page of Prometheus' metrics. A value that an exporter leaves out or blanks is absent, not zero."""
 
@@ -66,7 +75,7 @@ class ExpositionReader:
             amount = float(match[3])
         except ValueError:
             return False
-        if not math.isfinite(amount) or amount in _BLANK or len(self.found.metrics) >= MAX_METRICS:
+        if not readable(amount) or len(self.found.metrics) >= MAX_METRICS:
             return True
         name, labels = match[1], match[2] or ""
         self.series[name][labels] = amount

@@ -28,11 +28,17 @@ class Field:
     name: str
     pattern: re.Pattern[str]
     scale: float = 1.0
+    word: str = ""  # without which, in any case, the pattern finds nothing: looked for first, which is much cheaper
+
+
+_WORDS = {"tflops_per_device": "flop", "mfu": "mfu", "loss": "loss"}  # of every pattern of these names
 
 
 def fields(*rows: tuple[str, str] | tuple[str, str, float]) -> tuple[Field, ...]:
     """Fields from names, patterns and scales; the first pattern of a name that is found counts."""
-    return tuple(Field(row[0], re.compile(row[1]), row[2] if len(row) > 2 else 1.0) for row in rows)
+    return tuple(
+        Field(row[0], re.compile(row[1]), row[2] if len(row) > 2 else 1.0, _WORDS.get(row[0], "")) for row in rows
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +57,19 @@ class LineFormat:
     general: bool = False  # takes lines of many programs: only where no other format does
 
     def parts(self, line: str) -> Iterator[str]:
-        """The parts of a line that begin where this format begins: several writers may share one line."""
-        if any(mark in line for mark in self.marks):
-            starts = [match.start() for match in self.start.finditer(line)]
-            for at, end in pairwise([*starts, len(line)]):
-                yield line[at:end]
+        """The parts of a line of this format that begin where it begins: several writers may share one line."""
+        starts = [match.start() for match in self.start.finditer(line)]
+        for at, end in pairwise([*starts, len(line)]):
+            yield line[at:end]
 
     def values(self, part: str) -> dict[str, float]:
         """What a part says."""
         out: dict[str, float] = {}
+        lower = part.lower()
         for each in self.fields:
-            match = None if each.name in out else each.pattern.search(part)
+            if each.name in out or each.word not in lower:
+                continue
+            match = each.pattern.search(part)
             text = next((group for group in match.groups() if group), None) if match else None
             amount = number(text) if text else None
             if amount is not None:
@@ -100,6 +108,11 @@ class LineReader:
 
     def read(self, line: str) -> bool:
         """Take what a line says; whether it is one of this format."""
+        for mark in self.format.marks:  # nearly every line has none of a format's: no generators for those
+            if mark in line:
+                break
+        else:
+            return False
         taken = False
         for part in self.format.parts(line):
             values = self.format.values(part)

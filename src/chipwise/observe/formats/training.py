@@ -48,7 +48,8 @@ TORCHTITAN = LineFormat(
 MEGATRON = LineFormat(
     name="megatron",
     marks=("elapsed time per iteration", "elapsed_time_per_iteration"),
-    start=re.compile(r"(?:samples/sec:[^|]*\|\s*)?\b[iI]teration:?\s+\d"),
+    # letters first: a search for what may begin with anything tries every place of a line
+    start=re.compile(r"samples/sec:[^|]*\|\s*[iI]teration:?\s+\d|[iI](?<!\w[iI])teration:?\s+\d"),
     fields=fields(
         ("step", value(r"\b[iI]teration")),
         ("step_seconds", value(r"elapsed time per iteration \(ms\)|elapsed_time_per_iteration_ms"), MS),

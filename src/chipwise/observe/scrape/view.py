@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from chipwise.observe.device_table import device_table, units
+from chipwise.observe.device_table import VALUE_COLUMNS, device_table
 from chipwise.observe.scrape.scraper import Page
 from chipwise.observe.store.store import Newest
 from chipwise.present.blocks import Block, Text
@@ -23,11 +23,7 @@ PAGE_COLUMNS: tuple[Column[Page], ...] = (
     Column("problem", lambda p: p.problem or None, "problem", lambda p: safe(p.problem) or "–", words=True),
 )
 NEWEST_COLUMNS: tuple[Column[Newest], ...] = (
-    Column("host", lambda n: n.host),
-    Column("device", lambda n: n.device),
-    Column("series", lambda n: n.series),
-    Column("value", lambda n: n.value, help="in SI units, ratios to one"),
-    Column("unit", lambda n: units().get(n.series)),
+    *VALUE_COLUMNS,
     Column("at", lambda n: n.at, help="seconds since 1970"),
     Column("labels", lambda n: n.labels, nested=True),
 )

@@ -33,7 +33,9 @@ from chipwise.route.ledger.database import Database
 
 REMOVED_EVERY_S = 3600  # seconds: what is too old goes in one piece
 ORPHANED_S = 2 * SEAL_S  # whose writer has not packed it by then is packed by whoever comes
-MEASURED = frozenset({"W", "°C", "Hz", "ratio", "bytes", "J", "requests", "tokens"})  # by instruments; others are told
+MEASURED = frozenset(
+    {"W", "°C", "Hz", "ratio", "bytes", "J", "requests", "tokens", "nats"}
+)  # by instruments; others are told
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ def seal(db: Database, now: int, own: Collection[int], most_s: float | None) -> 
     midnight = end // DAY * DAY
     whole = "SELECT id, packed FROM telemetry_hosts WHERE packed < ? AND sealed >= ? ORDER BY packed"
     for host, since in db.all(whole, midnight, midnight):
+        if host not in own and end - midnight < ORPHANED_S:
+            continue
         _pack(db, int(host), int(since), midnight)
         if time.monotonic() > until:
             return False

@@ -35,6 +35,7 @@ from chipwise.observe.store.schema import (
 from chipwise.observe.store.sealing import points_of, remove, seal
 from chipwise.route.ledger.database import Database, SQLite
 
+FEW_HOSTS = 8
 _Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
 
 
@@ -108,7 +109,7 @@ class TelemetryStore(Closing):
         rounds = {host: pack_round(list(values), list(values.values())) for host, values in by_host.items()}
         count, written = 0, time.time_ns()
         with self._db.write() as db:
-            sealed = {int(number): int(until) for number, until in db.all("SELECT id, sealed FROM telemetry_hosts")}
+            sealed = self._sealed(db, [self._hosts[host] for host in rounds])
             rows = []
             for host, packed in rounds.items():
                 number = self._hosts[host]
@@ -117,6 +118,13 @@ class TelemetryStore(Closing):
                     count += len(by_host[host])
             db.many("INSERT INTO telemetry_rounds (host, at, written, block) VALUES (?, ?, ?, ?)", rows)
         return count
+
+    def _sealed(self, db: Database, hosts: Sequence[int]) -> dict[int, int]:
+        """Until when samples of these hosts are packed: asked by number where they are few, as an agent's one is."""
+        few = len(hosts) <= FEW_HOSTS
+        where = f" WHERE id IN ({', '.join('?' * len(hosts))})" if few and hosts else ""
+        rows = db.all(f"SELECT id, sealed FROM telemetry_hosts{where}", *(hosts if where else ()))
+        return {int(number): int(until) for number, until in rows}
 
     def _register(self, samples: Sequence[Sample]) -> None:
         """Give numbers to hosts and series that have none yet."""
@@ -146,7 +154,8 @@ class TelemetryStore(Closing):
                     new.append((largest, *texts))
                 numbers[key] = int(row[0]) if row is not None else largest
             db.many("INSERT INTO telemetry_series (id, name, host, device, labels) VALUES (?, ?, ?, ?, ?)", new)
-        self._hosts, self._ids = hosts, {**ids, **numbers}
+        self._hosts |= {host: hosts[host] for _, host, _, _ in unknown}  # those that are written here
+        self._ids = {**ids, **numbers}
 
     def roll_up(self, now: int, most_s: float | None = None) -> None:
         """Pack what is over and was written here, for `most_s` seconds at most; remove what is old."""

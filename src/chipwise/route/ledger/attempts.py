@@ -301,12 +301,13 @@ def end(db: Database, attempt: str, how: AttemptEnd, now: float) -> bool:
         raise Conflict(f"attempt {attempt} can't have cost {how.spent}")
     share = 1.0 if state == SUCCEEDED else max(job[2], min(max(how.done or 0.0, 0.0), 1.0))
     db.run(
-        "UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, reason = ?, spent = ?, stop = '' "
-        "WHERE id = ?",
+        "UPDATE attempts SET state = ?, ended = ?, started = ?, exit_code = ?, place = ?, reason = ?, spent = ?, "
+        "stop = '' WHERE id = ?",
         state,
         now if how.ended is None else how.ended,
         row.started if how.started is None else how.started,
         how.exit_code,
+        text_of(how.where) or row.where,
         text_of(how.reason),
         float(how.spent),
         attempt,

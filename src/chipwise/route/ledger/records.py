@@ -100,6 +100,7 @@ class AttemptEnd:
     exit_code: int | None = None
     started: float | None = None  # as its backend says
     ended: float | None = None
+    where: str = ""  # nodes, as its backend says: nobody may have seen it run
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ class Reconciler:
         """Write the end of an attempt, unless another router has."""
         if status is not None:
             began, ended = fallback.span(attempt, status, now)
-            end = replace(end, exit_code=status.exit_code, started=began, ended=ended)
+            end = replace(end, exit_code=status.exit_code, started=began, ended=ended, where=status.where)
         try:
             self.ledger.end(attempt.id, end, now)
         except Conflict:  # another router was faster; what it wrote stands

@@ -1,0 +1,1 @@
+"""Telemetry that programs send: OpenTelemetry's metrics over HTTP."""
