@@ -109,13 +109,13 @@ def month(path: str) -> dict[str, float]:
 def queries(path: str) -> dict[str, float]:
     """The median time of a day of a job: of what, in which resolution."""
     with open_store(path) as store:
-        asked = {
+        queries_by_name = {
             "8 devices, 20 series, 5 min": lambda: store.points("node-0", START, START + DAY, resolution=FIVE_MINUTES),
             "8 devices, 20 series, 1 h": lambda: store.points("node-0", START, START + DAY, resolution=HOURS),
             "1 device, 1 series, 10 s": lambda: store.values("device_power", "node-0", "GPU-1", START, START + DAY),
         }
         out = {}
-        for name, query in asked.items():
+        for name, query in queries_by_name.items():
             times = []
             for _ in range(QUERIES):
                 began = time.perf_counter()
@@ -158,9 +158,9 @@ def main() -> None:
     """Print what was measured, each beside its bar."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        reading, writing, packing, series = ingest(str(Path(folder) / "ingest.db"), given.nodes)
+        reading, writing, packing, series = ingest(str(Path(folder) / "ingest.db"), options.nodes)
         path = str(Path(folder) / "packed.db")
         sizes = month(path)
         share = (reading + writing + packing) / EVERY_S
@@ -168,9 +168,9 @@ def main() -> None:
             f"{series:,} series every {EVERY_S} s: {share:.1%} of a core (bar {MOST_SHARE:.0%}): "
             f"pages read {reading / EVERY_S:.1%}, kept {writing / EVERY_S:.1%}, packed {packing / EVERY_S:.1%}"
         )
-        rolled = given.nodes * DAYS * (sizes[FIVE_MINUTES.table] + sizes[HOURS.table])
-        buckets = DEVICES * len(SERIES) * given.nodes * DAYS * (DAY / FIVE_MINUTES.seconds + 24)
-        samples = given.nodes * sizes[SAMPLES.table] * SAMPLES.keep_s / DAY
+        rolled = options.nodes * DAYS * (sizes[FIVE_MINUTES.table] + sizes[HOURS.table])
+        buckets = DEVICES * len(SERIES) * options.nodes * DAYS * (DAY / FIVE_MINUTES.seconds + 24)
+        samples = options.nodes * sizes[SAMPLES.table] * SAMPLES.keep_s / DAY
         print(
             f"roll-ups of {DAYS} days: {rolled / 1e9:.2f} GB (bar {MOST_BYTES / 1e9:.0f} GB), "
             f"{rolled / buckets:.2f} bytes a bucket; samples of 2 days: {samples / 1e9:.2f} GB"

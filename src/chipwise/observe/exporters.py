@@ -97,8 +97,8 @@ def sample_of(name: str, labels: Mapping[str, str], amount: float, host: str) ->
     mapped = mapped_metric(name)
     if mapped is None or not readable(amount) or not isfinite(amount * mapped.scale):
         return None
-    their_host, device, kept = _named(mapped.exporter, labels)
-    return Sample(mapped.series, their_host or host, device, kept, amount * mapped.scale)
+    their_host, device, more_labels = _named(mapped.exporter, labels)
+    return Sample(mapped.series, their_host or host, device, more_labels, amount * mapped.scale)
 
 
 def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
@@ -115,8 +115,8 @@ def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
         for text, amount in values.items():
             value = amount * mapped.scale
             if isfinite(value):
-                their_host, device, kept = _whose(mapped.exporter, text)
-                out.append(Sample(mapped.series, their_host or host, device, kept, value))
+                their_host, device, more_labels = _whose(mapped.exporter, text)
+                out.append(Sample(mapped.series, their_host or host, device, more_labels, value))
     return out
 
 
@@ -128,9 +128,9 @@ def _whose(exporter: str, text: str) -> tuple[str, str, tuple[tuple[str, str], .
 
 def _named(exporter: str, labels: Mapping[str, str]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
     of = exporters()[exporter]
-    kept = tuple((label, labels[label]) for label in KEPT if labels.get(label))
+    more_labels = tuple((label, labels[label]) for label in KEPT if labels.get(label))
     device = "/".join(filter(None, (_first(labels, of.devices), labels.get(INSTANCE))))
-    return _first(labels, of.hosts), device, kept
+    return _first(labels, of.hosts), device, more_labels
 
 
 def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:

@@ -91,9 +91,9 @@ class Receiver:
             late = 0
             for at in sorted(by_moment):
                 samples = [_valued(key, value) for key, value in by_moment[at].items()]
-                kept = self._store.write(samples, at)
-                self.count.kept += kept
-                late += len(samples) - kept
+                count = self._store.write(samples, at)
+                self.count.kept += count
+                late += len(samples) - count
             self.count.requests += 1
             self.count.points += len(points)
             self.count.late += late
