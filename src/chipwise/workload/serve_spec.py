@@ -16,7 +16,7 @@ from chipwise.workload.fields import (
     DURATION_JSON,
     Count,
     FilePath,
-    StackName,
+    StackRelease,
     Strict,
     number_of,
     precision_of,
@@ -213,6 +213,7 @@ class ServeSpec(Strict):
     denoise_steps: Annotated[Count, Field(le=10**4)] | None = Field(
         None, description="Passes per image of a dit, which needs it."
     )
-    stack: StackName | None = Field(
-        None, description="Software stack that serves, such as vllm, sglang, tensorrt-llm or jetstream."
+    stack: StackRelease | None = Field(
+        None,
+        description="Software stack that serves, such as vllm, sglang, tensorrt-llm, jetstream, or vllm@0.6 of then.",
     )
