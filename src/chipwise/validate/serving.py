@@ -68,7 +68,8 @@ def model_key(model: Model) -> str:
 
 def point_of(row: ServingRow) -> tuple[list[float], str, str]:
     """Where the row lies among published ones."""
-    return point(row.model, row.chip, row.split, stack_of(row), row.precision, load_of(row))
+    load = replace(load_of(row), kind=row.load)
+    return point(row.model, row.chip, row.split, stack_of(row), row.precision, load)
 
 
 def place_of_row(row: ServingRow) -> Place:
