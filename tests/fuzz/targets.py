@@ -444,7 +444,7 @@ TARGETS = [
     Target("training-rows", rows, head("validation/rows/training.csv", 15), "csv"),
     Target("serving-rows", rows, head("validation/rows/serving.csv", 15), "csv"),
     Target("inference-rows", rows, head("validation/rows/inference.csv", 15), "csv"),
-    Target("unfitted-rows", rows, head("validation/rows/inference_unfitted.csv", 15), "csv"),
+    Target("later-rows", rows, head("validation/rows/inference_later.csv", 15), "csv"),
     Target("kernel-rows", rows, head("validation/rows/kernels.csv", 15), "csv"),
     Target("edge-rows", rows, head("validation/rows/edge.csv", 15), "csv"),
     Target("attempt-claim", claim, dumped(CLAIM), "json"),

@@ -7,7 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chipwise.calibrate.serving import NAMES, Observations, as_effects, predicted, prepare, ratios, sizes, solve
+from chipwise.calibrate.serving import (
+    NAMES,
+    as_effects,
+    linear,
+    predicted,
+    prepare,
+    ratios,
+    sizes,
+    solve,
+    solve_without,
+)
 from chipwise.calibrate.serving_run import calibrate_serving, read, write
 from chipwise.catalog.calibration import load_calibration
 from chipwise.serving.residuals import PRIORS, fit, points
@@ -44,30 +54,14 @@ def test_fitting_explains_more_than_the_priors_do(seen):
     assert np.array_equal(effects, solve(o, np.arange(len(o.row)), ratio))  # the same every time
 
 
-def test_few_rows_and_many_give_the_same_solution(seen):
-    """A weightless copy of every row turns one way of solving into the other and changes nothing."""
+def test_a_refit_without_some_rows_is_what_the_others_alone_would_give(seen):
     o, _, _, ratio = seen
     every = np.arange(len(o.row))
-    twice = Observations(
-        *(
-            np.concatenate([x, x]) if isinstance(x, np.ndarray) else x
-            for x in (getattr(o, f) for f in Observations.__slots__)
-        )
-    )
-    copies = 1 + len(NAMES) * len(o.names) // len(every)
-    many = twice
-    for _ in range(copies.bit_length()):
-        many = Observations(
-            *(
-                np.concatenate([x, x]) if isinstance(x, np.ndarray) else x
-                for x in (getattr(many, f) for f in Observations.__slots__)
-            )
-        )
-    weight = np.zeros(len(many.row))
-    weight[: len(every)] = o.weight
-    many = replace(many, weight=weight)
-    wide = solve(many, np.arange(len(many.row)), np.resize(ratio, len(many.row)))
-    assert np.allclose(wide, solve(o, every, ratio), atol=1e-6)
+    around = linear(o, ratio, solve(o, every, ratio))
+    for left in (every[::50], every[: len(every) // 3]):  # a few, a third
+        refit = solve_without(o, left, ratio, around, 8)
+        alone = solve(o, np.setdiff1d(every, left), ratio)
+        assert np.abs(np.log(predicted(o, refit, ratio) / predicted(o, alone, ratio))).max() < 0.02
 
 
 def test_an_effect_that_is_there_is_found(seen):

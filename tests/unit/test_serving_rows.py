@@ -1,17 +1,21 @@
 """Published inference rows: which are eligible, and what they mean in our terms."""
 
+from dataclasses import replace
+
 import pytest
 
+from chipwise.catalog import find_stack
 from chipwise.catalog.calibration import ServingCalibration, load_calibration
-from chipwise.errors import ChipwiseError, InputError
+from chipwise.errors import ChipwiseError, InputError, NoLayout
 from chipwise.serving.residuals import MODEL
 from chipwise.serving.split import Split
 from chipwise.validate import serving_rows
 from chipwise.validate.score import published, read_rows
-from chipwise.validate.serving import model_key, predict_serving_row, replica_of
+from chipwise.validate.serving import load_of, model_key, place_of_row, predict_serving_row, replica_of
 
 INFERENCE = {r["id"]: r for r in read_rows(published()[2])[1]}
 SERVING = read_rows(published()[3])[1]
+LATER = {r["id"]: r for r in read_rows(published()[4])[1]}
 
 
 def first(rows, **cells):
@@ -72,6 +76,48 @@ def test_a_closed_loop_is_read():
         False,
     )
     assert set(row.observed) == {"ttft", "tpot"}
+
+
+def test_a_run_is_replayed_as_its_benchmark_says():
+    waves = serving_rows.read(first(LATER.values(), arrival="waves: equal lengths, no warm-up, so users stay in step"))
+    assert (waves.load, waves.drawn, waves.warm, waves.rounds) == ("closed", 0.0, False, 3)
+    ranged = LATER["S0521"]
+    assert (ranged["range_ratio"], ranged["num_prompts"], ranged["concurrency"]) == ("0.8", "40", "4")
+    drawn = serving_rows.read(ranged)
+    assert (drawn.drawn, drawn.rounds, drawn.input) == (pytest.approx(0.2), 10, 8192)
+    means = LATER["X0753"]  # lengths from 1 to 1,000; the row has the means of those that were sent
+    assert (float(means["range_ratio"]), means["input_len"]) == (0, "499.7")
+    assert serving_rows.read(means).input == pytest.approx(999.4)
+    assert load_of(drawn).rounds == 10
+
+
+def test_requests_that_come_by_themselves_are_an_open_load():
+    row = serving_rows.read(LATER["X0003"])
+    assert row.load == "open" and load_of(row).kind == "closed"  # as many in flight, who drift apart
+    assert place_of_row(row).load == "open" and replica_of(row, load_calibration(bench=False)).coefficients.stream < 3
+    offline = serving_rows.read(LATER["X0001"])
+    assert offline.requests == 61_380 and load_of(offline).count == 61_380 / 8
+
+
+def test_a_row_of_a_preset_is_that_model():
+    row = serving_rows.read(LATER["S0521"])
+    assert row.model.name == "Qwen3.5-397B-A17B-FP8" and row.model.mixer == "linear"  # its dimensions don't show that
+    changed = serving_rows.read({**LATER["S0521"], "layers": "10"})
+    assert changed.model.layers == 10 and changed.model.mixer != "linear"
+
+
+def test_a_row_is_predicted_with_the_software_of_its_day():
+    row = serving_rows.read(first(LATER.values(), framework="vLLM 0.6.1 (2024-09, ROCm build)"))
+    assert row.release == 2024.68 and place_of_row(row).stack == "vllm@v0"
+    config = replica_of(row, load_calibration(bench=False)).config
+    assert (config.most_sequences, config.mixed) == (256, False)
+
+
+def test_heads_that_the_chips_do_not_divide_are_filled_up_where_the_stack_does_so():
+    row = serving_rows.read(first(LATER.values(), accelerator="AWS Inferentia2", heads="40", chips="12"))
+    assert row.model.heads == 40 and replica_of(row, load_calibration(bench=False)).model.heads == 48
+    with pytest.raises(NoLayout, match="does not divide"):
+        replica_of(replace(row, stack=find_stack("vllm")), load_calibration(bench=False))
 
 
 def test_a_first_token_later_than_the_whole_answer_is_a_queue():

@@ -174,7 +174,7 @@ def test_a_pipeline_holds_several_batches():
 def test_terms_add_up_to_the_pace():
     r = replica()
     c = r.coefficients
-    total = sum(getattr(c, name) * value for name, value in terms(r.parts, r.spec.stack).items()) * r.factor
+    total = sum(getattr(c, name) * value for name, value in terms(r.parts, r.spec).items()) * r.factor
     assert r.step_times().tokens_s[GRID.astype(int)] == pytest.approx(total)
 
 

@@ -1,7 +1,7 @@
 """``python -m chipwise.calibrate DATE``: refit on the published rows and write the package's calibration.
 
-``python -m chipwise.calibrate widths DATE`` learns the intervals of serving again and fits nothing; ``first DATE`` fits
-what servers add to first tokens under open loads, and nothing else.
+``python -m chipwise.calibrate serving DATE`` fits the part of serving alone, with its intervals; ``widths DATE`` learns
+these again and fits nothing; ``first DATE`` fits what servers add to first tokens under open loads, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from pathlib import Path
 from chipwise.calibrate import edge, first_tokens, serving_run, serving_widths, training_run
 from chipwise.calibrate.tpu_rows import FILE
 from chipwise.calibrate.tpu_sweep import complete
-from chipwise.catalog.calibration import read_calibration
+from chipwise.catalog.calibration import Calibration, read_calibration
 from chipwise.errors import ChipwiseError
 
-WIDTHS, FIRST = "widths", "first"
+SERVED, WIDTHS, FIRST = "serving", "widths", "first"
 SOURCE = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: list[str]) -> int:
     """Calibrate in a checkout; the rows are under ``validation``, the compilers' sweep beside the calibration."""
-    part = arguments[0] if arguments[:1] in ([WIDTHS], [FIRST]) else ""
+    part = arguments[0] if arguments[:1] in ([SERVED], [WIDTHS], [FIRST]) else ""
     day = next(iter(arguments[bool(part) :]), date.today().isoformat())
     folder = SOURCE / "catalog" / "data" / "calibration"
     root = SOURCE.parents[1] / "validation"
     try:
         paths = [] if part else _fit(root, folder, day)
+        if part == SERVED:
+            paths = _fit_serving(root, folder, day, read_calibration(folder, bench=False))
         if part != FIRST:
             rows, others = serving_run.read(root), serving_widths.read(root)
             calibration = read_calibration(folder, bench=False)
@@ -48,7 +50,13 @@ def _fit(root: Path, folder: Path, day: str) -> list[Path]:
     paths = training_run.write(training_run.calibrate_training(root, day, sweep=folder / FILE), folder)
     calibration = read_calibration(folder, bench=False)
     paths += edge.write(edge.calibrate_edge(edge.read(root), day), folder)
-    return paths + serving_run.write(serving_run.calibrate_serving(serving_run.read(root), calibration, day), folder)
+    return paths + _fit_serving(root, folder, day, calibration)
+
+
+def _fit_serving(root: Path, folder: Path, day: str, calibration: Calibration) -> list[Path]:
+    """What serving stacks add to their kernels, as they are calibrated."""
+    rows, later = serving_run.read(root), serving_widths.read(root)
+    return serving_run.write(serving_run.calibrate_serving(rows, calibration, day, later=later), folder)
 
 
 if __name__ == "__main__":

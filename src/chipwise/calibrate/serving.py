@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.calibration import Calibration, ServingCalibration
 from chipwise.errors import ChipwiseError
-from chipwise.serving.coefficients import NAMES, Coefficients, labels
+from chipwise.serving.coefficients import NAMES, OPEN_LOAD, Coefficients, labels
 from chipwise.serving.loads import Load, added, batch_terms, decode_terms, outcome, prompt_terms
 from chipwise.serving.setup import Replica
-from chipwise.validate.serving import LABELED, load_of, replica_of
+from chipwise.validate.serving import LABELED, load_of, replica_of, stack_of
 from chipwise.validate.serving_rows import ServingRow
 
 Array = NDArray[np.float64]
@@ -53,12 +53,25 @@ SHARE = {
     "stack": 0.6,
     "stack/dtype": 0.4,
     "arch/dtype": 0.4,
+    "stack/variant": 1.0,
+    "stack/variant/arch": 0.5,
     "release": 1.0,
 }
+# The same of other software under a stack's name (another era, another vendor's kernels): what a host does was written
+# anew, kernels reach another share of their chips. Assumed, before any fit with them (2026-11-19)
+VARIANT = {"host_s": 0.7, "sequence_s": 0.7, "layer_s": 0.7, "eager_s": 0.7, "request_s": 0.7, "stream": 0.7}
+VARIANT_KERNELS = 0.25
+VARIANT_LABEL = "/variant"
 COMMON, APART = 0.3, 0.95  # of a label's share: what all kinds of load have in common, and what one has for itself
 NOISE = {"throughput": 0.12, "tpot": 0.15, "ttft": 0.30}  # what a row scatters around a good formula
 TURNS = 2  # of simulating the schedule and fitting the coefficients
 STEPS = 8  # of Gauss-Newton
+REFIT = 3  # of them without some of the rows, from the effects of all
+CLOSE = 1e-4  # logarithm by which no effect of a solution moves
+NEAR, MOST_ENTRIES = (
+    0.05,
+    0.98,
+)  # logarithm by which what is predicted of nearly all entries moves in a step that is enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +88,19 @@ class Observations:
     marks: Array  # (entry, label)
     names: tuple[str, ...]  # of the labels
     replicas: tuple[Replica, ...]  # by row
+    later: NDArray[np.bool_]  # entries of rows gathered after all priors were set
 
 
-def prepare(rows: Sequence[ServingRow], calibration: Calibration) -> tuple[Observations, list[ServingRow]]:
-    """Observations of the rows that can be modelled, and those rows."""
+def prepare(
+    rows: Sequence[ServingRow], calibration: Calibration, later: Sequence[ServingRow] = ()
+) -> tuple[Observations, list[ServingRow]]:
+    """Observations of the rows that can be modelled, those gathered later last, and those rows."""
+    ids = {row.id for row in later}
     entries: list[tuple[int, str, float, Mapping[str, float], Mapping[str, float], float]] = []
     kept: list[ServingRow] = []
     replicas: list[Replica] = []
     uncalibrated = calibration.with_serving(ServingCalibration())
-    for row in rows:
+    for row in (*rows, *later):
         try:
             replica = replica_of(row, uncalibrated)
         except ChipwiseError:
@@ -92,8 +109,10 @@ def prepare(rows: Sequence[ServingRow], calibration: Calibration) -> tuple[Obser
         kept.append(row)
         replicas.append(replica)
         for metric, value in row.observed.items():
+            if row.load == OPEN_LOAD and metric == "ttft":  # taught by runs under open loads alone
+                continue
             entries.append((i, metric, *_entry(row, replica, metric, value, calibration)))
-    tables = [labels(r.chip, r.stack, r.model, r.precision, r.release, LABELED[r.load]) for r in kept]
+    tables = [labels(r.chip, stack_of(r), r.model, r.precision, r.release, LABELED[r.load]) for r in kept]
     names = tuple(sorted({name for table in tables for name in table}))
     size = Counter(kept[e[0]].group + e[1] for e in entries)
     return Observations(
@@ -107,6 +126,7 @@ def prepare(rows: Sequence[ServingRow], calibration: Calibration) -> tuple[Obser
         np.array([[tables[e[0]].get(name, 0.0) for name in names] for e in entries]),
         names,
         tuple(replicas),
+        np.array([kept[e[0]].id in ids for e in entries]),
     ), kept
 
 
@@ -135,7 +155,7 @@ def _entry(
     if metric == "tpot":
         return value, added(step, extra, at_once / out), {}, 0.0
     if metric == "ttft":
-        return value, added(step, extra), step, 1.0
+        return value, added(step, extra), step if load.output > 1 else {}, 1.0
     per_request = added({name: v * out / at_once for name, v in step.items()}, extra)
     whole = {name: v * load.count for name, v in per_request.items()}
     return load.count * out / (value / row.replicas), whole, {}, 0.0
@@ -185,49 +205,99 @@ def _prior(names: Sequence[str]) -> Array:
     """(coefficient, label): standard deviations of the effects."""
     kinds = ["/".join(part.split(":")[0] for part in name.split("@")[0].split("/")) for name in names]
     parts = [SHARE[kind] * (APART if "@" in name else COMMON) for kind, name in zip(kinds, names, strict=True)]
-    return np.array([[SPREAD[k] * part for part in parts] for k in NAMES])
+    spreads = [
+        {k: VARIANT.get(k, VARIANT_KERNELS) for k in NAMES} if VARIANT_LABEL in kind else SPREAD for kind in kinds
+    ]
+    return np.array([[of[k] * part for of, part in zip(spreads, parts, strict=True)] for k in NAMES])
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """The logarithms of all predictions around some effects, as refits without some of the entries share them."""
+
+    effects: Array  # (coefficient, label)
+    jacobian: Array  # (entry, effect), weighted; effects that no entry has anything to say of are left out
+    taught: NDArray[np.bool_]  # the others
+    residual: Array  # weighted
+    normal: Array
+
+    def without(self, left: Rows) -> tuple[Array, Array]:
+        """The normal matrix and the gradient of the entries that are not left out."""
+        some = self.jacobian[left]
+        return self.normal - some.T @ some, self.jacobian.T @ self.residual - some.T @ self.residual[left]
+
+
+def linear(o: Observations, ratio: Array, effects: Array) -> Linear:
+    """What all entries say around these effects.
+
+    Rows gathered later say what is special about software of another era or vendor, and nothing of what all stacks have
+    in common: they come from few benchmarks, each with settings of its own.
+    """
+    noise = np.array([NOISE[m] for m in o.metric])
+    log, share = _shares(o, effects, ratio)
+    off = np.log(o.observed) - log
+    pull = o.weight / noise / (1 + (o.weight * off / noise) ** 2) ** 0.25  # far rows pull with a constant force
+    special = np.array([VARIANT_LABEL in name for name in o.names])
+    marks = np.where(o.later[:, None] & ~special, 0.0, o.marks)
+    jacobian = (share[:, :, None] * marks[:, None, :]).reshape(len(o.row), -1) * pull[:, None]
+    taught = jacobian.any(0)
+    jacobian = jacobian[:, taught]
+    return Linear(effects, jacobian, taught, pull * off, jacobian.T @ jacobian)
+
+
+def step(of: Linear, spread: Array, left: Rows) -> Array:
+    """One step of Gauss-Newton by the entries that are not left out: how far each effect moves."""
+    inverse = 1 / spread.ravel()[of.taught] ** 2
+    before = of.effects.ravel()
+    normal, gradient = of.without(left)
+    normal[np.diag_indices_from(normal)] += inverse
+    move = -before  # what no entry has anything to say of stays at its prior
+    move[of.taught] = np.linalg.solve(normal, gradient - inverse * before[of.taught])
+    return np.asarray(np.clip(move.reshape(spread.shape), -0.5, 0.5))
 
 
 def solve(o: Observations, chosen: Rows, ratio: Array, start: Array | None = None, steps: int = STEPS) -> Array:
     """Effects (coefficient, label) that explain the chosen entries."""
     spread = _prior(o.names)
     effects = np.zeros(spread.shape) if start is None else start.copy()
-    marks, target = o.marks[chosen], np.log(o.observed[chosen])
-    part = Observations(
-        o.row[chosen],
-        o.metric[chosen],
-        o.observed[chosen],
-        o.work[chosen],
-        o.shown[chosen],
-        o.first[chosen],
-        o.weight[chosen],
-        marks,
-        o.names,
-        o.replicas,
-    )
-    noise = np.array([NOISE[m] for m in part.metric])
-    inverse = 1 / spread.ravel() ** 2
+    part = of_entries(o, chosen)
+    none = np.zeros(0, np.intp)
     for _ in range(steps):
-        log, share = _shares(part, effects, ratio[chosen])
-        error = part.weight * (target - log) / noise
-        pull = part.weight / noise / (1 + error**2) ** 0.25  # far rows pull with a constant force
-        jacobian = (share[:, :, None] * marks[:, None, :]).reshape(len(chosen), -1) * pull[:, None]
-        residual = pull * (target - log)
-        if len(chosen) < jacobian.shape[1]:  # fewer rows than effects: the same solution in the space of rows
-            ahead = jacobian / inverse
-            near = jacobian @ ahead.T
-            near[np.diag_indices_from(near)] += 1.0
-            whole = ahead.T @ np.linalg.solve(near, residual + jacobian @ effects.ravel())
-            move = whole.reshape(spread.shape) - effects
-        else:
-            normal = jacobian.T @ jacobian
-            normal[np.diag_indices_from(normal)] += inverse
-            gradient = jacobian.T @ residual - inverse * effects.ravel()
-            move = np.linalg.solve(normal, gradient).reshape(spread.shape)
-        effects = effects + np.clip(move, -0.5, 0.5)
-        if np.abs(move).max() < 1e-4:
+        move = step(linear(part, ratio[chosen], effects), spread, none)
+        effects = effects + move
+        if np.abs(move).max() < CLOSE:
             break
     return effects
+
+
+def solve_without(o: Observations, left: Rows, ratio: Array, around: Linear, steps: int) -> Array:
+    """Effects that explain all entries but those left out, from what all of them say around their own solution.
+
+    Where leaving them out hardly moves what is predicted of the others, one step is all it takes.
+    """
+    chosen = np.setdiff1d(np.arange(len(o.row)), left)
+    effects = around.effects + step(around, _prior(o.names), left)
+    others = of_entries(o, chosen)
+    moved = np.log(predicted(others, effects, ratio[chosen]) / predicted(others, around.effects, ratio[chosen]))
+    if np.quantile(np.abs(moved), MOST_ENTRIES) < NEAR:
+        return effects
+    return solve(o, chosen, ratio, effects, steps - 1)
+
+
+def of_entries(o: Observations, chosen: Rows) -> Observations:
+    """The chosen entries alone."""
+    return replace(
+        o,
+        row=o.row[chosen],
+        metric=o.metric[chosen],
+        observed=o.observed[chosen],
+        work=o.work[chosen],
+        shown=o.shown[chosen],
+        first=o.first[chosen],
+        weight=o.weight[chosen],
+        marks=o.marks[chosen],
+        later=o.later[chosen],
+    )
 
 
 def as_effects(names: Sequence[str], effects: Array) -> Effects:
@@ -255,7 +325,8 @@ def ratios(o: Observations, rows: Sequence[ServingRow], effects: Array, calibrat
         for entry in entries:
             metric = str(o.metric[entry])
             if metric == "throughput":
-                whole = rows[i].batch * rows[i].output / result.throughput
+                load = load_of(rows[i])
+                whole = load.count * load.output / result.throughput
                 out[entry] = whole / plain[entry]
             else:
                 out[entry] = result.of(metric) / plain[entry]

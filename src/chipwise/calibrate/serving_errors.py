@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.serving import Observations, predicted, prepare, ratios, solve
+from chipwise.calibrate.serving import REFIT, linear, predicted, prepare, ratios, solve_without
 from chipwise.catalog.calibration import Calibration
 from chipwise.predict.learn.gp import Points
 from chipwise.serving import residuals
@@ -28,20 +28,20 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Say = Callable[[str], None]
 
-REFIT = 3  # steps of Gauss-Newton from the effects of all rows
 TRAITS = ("load", "stack", "chip", "design", "vendor")
 
 
 class Refits:
     """Published rows under the effects of a calibration, and refits of it without some of the rows it was fitted to."""
 
-    def __init__(self, fitted: Sequence[ServingRow], others: Sequence[ServingRow], calibration: Calibration) -> None:
-        self.observations, self.rows = prepare([*fitted, *others], calibration)
-        o, ids = self.observations, {row.id for row in fitted}
-        self.fitted: Mask = np.array([self.rows[i].id in ids for i in o.row])
+    def __init__(self, rows: Sequence[ServingRow], later: Sequence[ServingRow], calibration: Calibration) -> None:
+        self.observations, self.rows = prepare(rows, calibration, later)
+        o = self.observations
+        self.later: Mask = o.later
         effects = calibration.serving.effects
         self.effects = np.array([[effects.get(key, {}).get(name, 0.0) for name in o.names] for key in NAMES])
         self.ratio = ratios(o, self.rows, self.effects, calibration)
+        self.around = linear(o, self.ratio, self.effects)
         self.locations: Points = residuals.points([point_of(self.rows[i]) for i in o.row])
         self.places = [place_of_row(self.rows[i]) for i in o.row]
         self.repositories = np.array([repository_of(self.rows[i].source) for i in o.row])
@@ -49,7 +49,7 @@ class Refits:
     def errors(self, kept: Mask, wanted: Mask) -> Array:
         """log(observed / predicted) of the entries wanted, refitted to those kept."""
         inside, outside = np.flatnonzero(kept), np.flatnonzero(wanted)
-        effects = self.effects if kept.sum() == self.fitted.sum() else self._solved(inside)
+        effects = solve_without(self.observations, np.flatnonzero(~kept), self.ratio, self.around, REFIT)
         errors = np.log(self.observations.observed / predicted(self.observations, effects, self.ratio))
         for metric in METRICS:
             of = self.observations.metric == metric
@@ -60,39 +60,28 @@ class Refits:
                 errors[far] -= prior.mean_at(self.locations.take(far), self.locations.take(near), weights)
         return np.asarray(errors[outside])
 
-    def _solved(self, inside: NDArray[np.intp]) -> Array:
-        """Effects by the entries inside; of labels that none of them has nothing is known."""
-        o = self.observations
-        shown = (o.marks[inside] != 0).any(0)
-        names = tuple(name for name, there in zip(o.names, shown, strict=True) if there)
-        part: Observations = replace(o, marks=o.marks[:, shown], names=names)
-        effects = np.zeros_like(self.effects)
-        effects[:, shown] = solve(part, inside, self.ratio, self.effects[:, shown], REFIT)
-        return effects
-
     def seen(self, kept: Mask) -> Seen:
         """What a refit to these entries saw."""
         return Seen(Counter(self.places[i] for i in np.flatnonzero(kept)))
 
     def splits(self) -> Iterator[tuple[str, Mask, Mask]]:
         """What is left out: in words, the entries kept, and those that the refit is asked for."""
-        partly = sorted(set(self.repositories[self.fitted]) & set(self.repositories[~self.fitted]))
-        for name in ("", *partly):
-            base = self.fitted & (self.repositories != name)
-            wanted = ~self.fitted & (self.repositories == name if name else ~np.isin(self.repositories, partly))
+        for name in sorted(set(self.repositories[self.later])):
+            base = self.repositories != name
+            wanted = self.later & (self.repositories == name)
             yield name, base, wanted
             for trait in TRAITS:
                 values = np.array([getattr(place, trait) for place in self.places])
                 for value in sorted(set(values[wanted].tolist())):
                     kept = base & (values != value)
                     if 0 < kept.sum() < base.sum():
-                        yield f"{name} {trait} {value}".strip(), kept, wanted & (values == value)
+                        yield f"{name} {trait} {value}", kept, wanted & (values == value)
 
 
 def errors_by_distance(refits: Refits, say: Say) -> list[Error]:
-    """Errors of the rows that no coefficient was fitted to, at every distance that leaving out can make.
+    """Errors of the rows gathered later, at every distance that leaving out can make.
 
-    Those of the fitted sources would be too small even with a source left out: priors were set in sight of them.
+    Those of the sources before would be too small even with a source left out: priors were set in sight of them.
     """
     out: list[Error] = []
     o = refits.observations
@@ -112,5 +101,5 @@ def errors_by_distance(refits: Refits, say: Say) -> list[Error]:
                     value=round(value, 4),
                 )
             )
-        say(f"  without {name or 'anything'}: {len(values)} errors by {int(kept.sum())} figures")
+        say(f"  without {name}: {len(values)} errors by {int(kept.sum())} figures")
     return out

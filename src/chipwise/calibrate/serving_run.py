@@ -12,7 +12,20 @@ from numpy.typing import NDArray
 from chipwise.calibrate.cross_validation import cross_validate
 from chipwise.calibrate.dated_files import write_dated
 from chipwise.calibrate.published import published_rows
-from chipwise.calibrate.serving import TURNS, Observations, Rows, as_effects, predicted, prepare, ratios, solve
+from chipwise.calibrate.serving import (
+    REFIT,
+    TURNS,
+    Linear,
+    Observations,
+    Rows,
+    as_effects,
+    linear,
+    predicted,
+    prepare,
+    ratios,
+    solve,
+    solve_without,
+)
 from chipwise.catalog.calibration import SCHEMA, SERVING, SERVING_REFITS, Calibration
 from chipwise.predict.estimate import FEWEST, quantile_pair
 from chipwise.predict.learn.gp import Points
@@ -21,12 +34,11 @@ from chipwise.serving.coefficients import NAMES
 from chipwise.serving.estimates import METRICS, group_of
 from chipwise.validate import serving_rows
 from chipwise.validate.serving import model_key, point_of
-from chipwise.validate.serving_rows import CLOSED_SOURCE, ServingRow
+from chipwise.validate.serving_rows import CLOSED_SOURCE, ServingRow, repository_of
 
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
 
-REFIT = 3  # steps of Gauss-Newton from the effects of all rows
 FILES = ("inference.csv", "serving.csv")
 
 
@@ -37,11 +49,15 @@ def read(root: Path) -> list[ServingRow]:
 
 
 def calibrate_serving(
-    rows: Sequence[ServingRow], calibration: Calibration, date: str, say: Say = print
+    rows: Sequence[ServingRow],
+    calibration: Calibration,
+    date: str,
+    say: Say = print,
+    later: Sequence[ServingRow] = (),
 ) -> dict[str, Any]:
     """The content of the file, refits included."""
-    o, kept = prepare(rows, calibration)
-    say(f"serving: {len(kept)} of {len(rows)} eligible rows, {len(o.row)} figures")
+    o, kept = prepare(rows, calibration, later)
+    say(f"serving: {len(kept)} of {len(rows) + len(later)} eligible rows, {len(o.row)} figures")
     every = np.arange(len(o.row))
     effects = np.zeros((len(NAMES), len(o.names)))
     ratio = ratios(o, kept, effects, calibration)
@@ -51,14 +67,15 @@ def calibrate_serving(
         ratio = ratios(o, kept, effects, calibration)
     say("  all rows: " + _errors_in_words(o, kept, np.log(o.observed / predicted(o, effects, ratio))))
     locations = residuals.points([point_of(kept[i]) for i in o.row])
-    full, _ = _refit(o, locations, every, every, ratio, effects)
+    around = linear(o, ratio, effects)
+    full, _ = _refit(o, locations, every, every[:0], ratio, around)
     sources = np.array([kept[i].source for i in o.row])
     models = np.array([model_key(kept[i].model) for i in o.row])
     without: dict[str, dict[str, Any]] = {}
     errors: dict[str, Array] = {}
     for kind, names in (("source", sources), ("model", models)):
         refits, errors[kind] = cross_validate(
-            lambda _, inside, outside: _refit(o, locations, inside, outside, ratio, effects), names, left_out=left_out
+            lambda _, inside, outside: _refit(o, locations, inside, outside, ratio, around), names, left_out=left_out
         )
         without |= refits
         say(f"  by {kind} left out: " + _errors_in_words(o, kept, errors[kind]))
@@ -88,21 +105,25 @@ def calibrate_serving(
 def left_out(names: NDArray[np.str_], name: str) -> NDArray[np.bool_]:
     """Entries of a source or model.
 
-    Some runs of the closed-loop campaigns are rows of inference results as well, under their repository alone: those go
-    with any campaign, and all campaigns go with them.
+    All that one repository published goes together; of the closed-loop campaigns, each of which is a source, one goes
+    by itself. Some of their runs are rows of inference results as well, under their repository alone: those go with any
+    campaign, and all campaigns go with them.
+
+    >>> left_out(np.array(["mlcommons/inference_results_v4.1", "someone/inference_results_v6.0", "else"]),
+    ...     "someone/inference_results_v6.0").tolist()
+    [True, True, False]
     """
-    if name == CLOSED_SOURCE:
-        return np.array([str(n).startswith(CLOSED_SOURCE) for n in names])
-    if name.startswith(CLOSED_SOURCE):
+    if name.startswith(CLOSED_SOURCE) and name != CLOSED_SOURCE:
         return np.asarray((names == name) | (names == CLOSED_SOURCE))
-    return np.asarray(names == name)
+    same = {other for other in set(names.tolist()) if repository_of(other) == repository_of(name)}
+    return np.isin(names, sorted(same))
 
 
 def _refit(
-    o: Observations, locations: Points, kept: Rows, left_out: Rows, ratio: Array, start: Array
+    o: Observations, locations: Points, kept: Rows, left_out: Rows, ratio: Array, around: Linear
 ) -> tuple[dict[str, Any], Array]:
     """Effects and weights from the entries seen; log(observed / predicted) of those unseen."""
-    effects = solve(o, kept, ratio, start, REFIT)
+    effects = solve_without(o, left_out, ratio, around, REFIT)
     errors = np.log(o.observed / predicted(o, effects, ratio))
     left = np.zeros(len(o.row))
     weights: dict[str, list[float]] = {}

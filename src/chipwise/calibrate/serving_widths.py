@@ -24,14 +24,14 @@ from chipwise.validate.serving import model_key
 from chipwise.validate.serving_rows import ServingRow, repository_of
 
 Say = Callable[[str], None]
-UNFITTED = "inference_unfitted.csv"  # rows that widths are learned from, and effects are not fitted to
+LATER = "inference_later.csv"  # rows that widths are learned from: no prior was set in sight of them
 
 
 def read(root: Path, say: Say = print) -> list[ServingRow]:
-    """The rows that no effect was fitted to, those that can't be read counted with the reason."""
+    """The rows gathered later, those that can't be read counted with the reason."""
     rows: list[ServingRow] = []
     reasons: Counter[str] = Counter()
-    for row in published_rows(root, UNFITTED):
+    for row in published_rows(root, LATER):
         if not serving_rows.eligible(row):
             reasons[serving_rows.why_not(row)] += 1
             continue
@@ -45,29 +45,29 @@ def read(root: Path, say: Say = print) -> list[ServingRow]:
 
 
 def calibrate_widths(
-    fitted: Sequence[ServingRow],
-    others: Sequence[ServingRow],
+    rows: Sequence[ServingRow],
+    later: Sequence[ServingRow],
     calibration: Calibration,
     date: str,
     say: Say = print,
 ) -> dict[str, Any]:
     """The content of both files."""
-    refits = Refits(fitted, others, calibration)
-    say(f"widths: {len(refits.rows)} rows, {len(refits.observations.row)} figures, {refits.fitted.sum()} fitted to")
+    refits = Refits(rows, later, calibration)
+    say(f"widths: {len(refits.rows)} rows, {len(refits.observations.row)} figures, {refits.later.sum()} gathered later")
     errors = errors_by_distance(refits, say)
     return {
         "schema": SCHEMA,
         "date": date,
         "calibration": calibration.serving.date,
         "rows": len(refits.rows),
-        "seen": _counts(refits.seen(refits.fitted)),
+        "seen": _counts(refits.seen(np.ones(len(refits.later), bool))),
         "widths": as_table(learn(errors)),
         "errors": as_columns(errors),
-        "without": _without(refits, errors, others),
+        "without": _without(refits, errors),
     }
 
 
-def _without(refits: Refits, errors: Sequence[Error], others: Sequence[ServingRow]) -> dict[str, Any]:
+def _without(refits: Refits, errors: Sequence[Error]) -> dict[str, Any]:
     """What was seen, and the widths, without each source (its whole repository) and each model."""
     rows = [refits.rows[i] for i in refits.observations.row]
     sources, models = np.array([r.source for r in rows]), np.array([model_key(r.model) for r in rows])
@@ -77,7 +77,7 @@ def _without(refits: Refits, errors: Sequence[Error], others: Sequence[ServingRo
         return as_table(learn([e for e in errors if repository != e.repository and model != e.model]))
 
     def seen(kept: NDArray[np.bool_]) -> dict[str, int]:
-        return _counts(refits.seen(refits.fitted & kept))
+        return _counts(refits.seen(kept))
 
     out: dict[str, Any] = {}
     for name in sorted(set(sources.tolist())):

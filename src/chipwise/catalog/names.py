@@ -164,6 +164,29 @@ def find_stack(text: str, work: str = "") -> Stack | None:
     return None
 
 
+def serving_stack(text: str, field: str = "stack") -> Stack:
+    """The stack that serves by its name, with `@` and a version as it was then.
+
+    >>> serving_stack("vllm").release, serving_stack("vllm@0.6.1").release
+    (2026.0, 2024.68)
+    >>> serving_stack("vllm@0.6.1").name
+    'vLLM 0.6.1'
+    """
+    name, apart, version = text.partition("@")
+    stack = find_stack(name.strip())
+    if stack is None or "serve" not in stack.work:
+        raise UnknownName(field, name.strip(), [s.id for s in load().stacks.values() if "serve" in s.work])
+    if not apart:
+        return stack
+    releases = stack.releases.values
+    begins = [release for release in releases if f"{version.strip()}.".startswith(f"{release}.")]
+    if not begins:
+        listed = ", ".join(f"{stack.id}@{release}" for release in releases)
+        raise InputError(field, text, f"{listed}; or {stack.id} alone, as it is today" if listed else stack.id)
+    dated = releases[max(begins, key=len)]
+    return replace(stack, release=dated, name=f"{stack.name} {version.strip()}")
+
+
 def default_stack(chip: Chip, work: str = "train") -> Stack:
     """The stack assumed for a chip when none is named.
 

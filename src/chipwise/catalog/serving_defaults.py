@@ -21,6 +21,7 @@ class ServingDefaults:
     memory_share: float = 0.90  # of a chip's memory
     share_of_free: bool = False  # the share is of what weights and activations leave, not of the whole chip
     fixed_slots: bool = False  # programs of one shape: attention runs over a slot's whole cache
+    pads_heads: bool = False  # heads that tensor parallelism does not divide are filled up with empty ones
     graph_tokens: float = 512.0  # up to which an iteration replays a captured graph
     drafts: tuple[str, ...] = ()  # what it speculates with, on GPUs: "ngram", "mtp", "model"
     grouped_since: float = 0.0  # the release from which decoding reads keys once for all heads that share them

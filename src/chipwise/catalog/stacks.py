@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -68,6 +68,18 @@ class FrozenBases:
 NO_BASES = FrozenBases(MappingProxyType({}))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Era:
+    """Releases of a stack that serve otherwise than today's: another scheduler, other programs."""
+
+    name: str
+    until: float  # the first release that is no longer of it, in years
+    families: tuple[str, ...]  # of the chips on which it was other software
+    source: str
+    date: str
+    serving: ServingDefaults | None = None  # how it served unless told otherwise
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Stack:
     """A software stack: what it is, where it runs, and how people write its name."""
@@ -97,6 +109,7 @@ class Stack:
     releases: CitedTable = NOTHING  # by the beginning of a version, when it came out, in years
     serving: ServingDefaults | None = None  # where it serves
     parallel: Parallelism = EVERY_AXIS  # where it trains
+    eras: tuple[Era, ...] = ()  # oldest first
 
     def __repr__(self) -> str:
         return f"<Stack {self.id}>"
@@ -110,6 +123,23 @@ def runs_on(stack: Stack, chip: Chip) -> bool:
 def holds_base(stack: Stack, base: str, chip: Chip) -> bool:
     """Whether a stack trains adapters on a chip beside frozen weights in a format of 4 bits."""
     return runs_on(stack, chip) and chip.family in stack.bases.families.get(base, ())
+
+
+def era_of(stack: Stack, family: str) -> Era | None:
+    """The era that a stack's release was of on chips of a family; None: it is as today's."""
+    return next((era for era in stack.eras if family in era.families and stack.release < era.until), None)
+
+
+def released(stack: Stack, family: str, release: float) -> Stack:
+    """A stack as it was on chips of a family at a release, in years.
+
+    >>> from chipwise.catalog import find_stack
+    >>> released(find_stack("vllm"), "gpu", 2024.7).serving.most_sequences
+    256
+    """
+    old = replace(stack, release=release)
+    era = era_of(old, family)
+    return old if era is None or era.serving is None else replace(old, serving=era.serving)
 
 
 def where(stack: Stack) -> str:
@@ -135,6 +165,19 @@ def frozen_bases(table: Mapping[str, Any]) -> FrozenBases:
     """`FrozenBases` from [stack.bases] of stacks.toml."""
     families = {name: tuple(of) for name, of in table.items() if name not in ("source", "date")}
     return FrozenBases(MappingProxyType(families), table["source"], table["date"])
+
+
+def era(table: Mapping[str, Any], serving: Mapping[str, Any] | None) -> Era:
+    """An `Era` from [[stack.eras]] of stacks.toml, which names what its serving defaults had other than today's."""
+    own = {key: value for key, value in table.items() if key not in ("name", "until", "families")}
+    return Era(
+        name=table["name"],
+        until=float(table["until"]),
+        families=tuple(table["families"]),
+        source=table["source"],
+        date=table["date"],
+        serving=None if serving is None else serving_defaults({**serving, **own}),
+    )
 
 
 def stack_from_table(table: Mapping[str, Any]) -> Stack:
@@ -165,4 +208,5 @@ def stack_from_table(table: Mapping[str, Any]) -> Stack:
         releases=cited_table(table.get("releases")),
         serving=serving_defaults(table["serving"]) if "serving" in table else None,
         parallel=parallelism(table["parallel"]) if "parallel" in table else EVERY_AXIS,
+        eras=tuple(era(part, table.get("serving")) for part in table.get("eras", ())),
     )

@@ -7,12 +7,14 @@ from dataclasses import dataclass, fields, replace
 from math import exp
 
 from chipwise.catalog import Chip, Stack
+from chipwise.catalog.stacks import era_of
 from chipwise.predict.site import architecture
 from chipwise.serving.formats import only_experts, timed_as
 from chipwise.workload.model import Model
 
 RELEASE = 2026.0  # software releases are counted from here, in years
 OLDEST = 0.5  # years around it within which releases were compared
+MOST_PUBLISHED = "nvidia"  # the vendor whose chips the priors were set by
 OPEN_LOAD = "open"  # requests come by themselves, whatever was answered
 FIRST_TOKEN = ("request_s", "stream")  # what closed loops and open loads do not have in common
 
@@ -50,8 +52,10 @@ def labels(
 ) -> dict[str, float]:
     """The labels, with weights, whose effects add up to the coefficients of a stack on a chip in a precision.
 
-    `load` is ``online`` (a server with clients), ``offline`` (a job as fast as it goes) or ``batch`` (one at a time).
+    `load` is ``online`` (a server with clients, who may come by themselves), ``offline`` (a job as fast as it goes) or
+    ``batch`` (one at a time).
     """
+    load = "online" if load == OPEN_LOAD else load
     name = stack.id if stack else "unknown"
     when = release if release is not None else stack.release if stack else RELEASE
     arch = architecture(chip)
@@ -67,7 +71,21 @@ def labels(
         f"arch:{arch}/dtype:{precision}": 1.0,
         "release": max(-OLDEST, min(OLDEST, when - RELEASE)),
     }
+    other = variant(chip, stack)
+    if other:
+        names[f"stack:{name}/variant:{other}"] = 1.0
+        names[f"stack:{name}/variant:{other}/arch:{arch}"] = 1.0
     return names | {f"{label}@{load}": weight for label, weight in names.items()}
+
+
+def variant(chip: Chip, stack: Stack | None) -> str:
+    """What tells a stack from the one that most rows were published of, today's on NVIDIA's chips; "" for that one.
+
+    The name stayed, the software is another: kernels of another vendor, the scheduler of another era.
+    """
+    era = era_of(stack, chip.family) if stack else None
+    vendor = "" if chip.vendor == MOST_PUBLISHED else chip.vendor
+    return "-".join(part for part in (vendor, era.name if era else "") if part)
 
 
 def coefficients(effects: Mapping[str, Mapping[str, float]], names: Mapping[str, float]) -> Coefficients:

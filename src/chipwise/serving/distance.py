@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chipwise.catalog import Chip, Stack
+from chipwise.catalog.stacks import era_of
 from chipwise.predict.estimate import Distance
 
 ENOUGH = 5  # figures of a place from which it counts as seen: one campaign's run or two say nothing. Assumed
@@ -36,6 +37,18 @@ class Place:
         return cls(**dict(zip(names, text.split(SEPARATOR), strict=True)))
 
 
+def named(stack: Stack | None, chip: Chip) -> str:
+    """A stack among those that rows were published of: one of another era is another.
+
+    >>> from chipwise.catalog import find_chip, find_stack
+    >>> from chipwise.catalog.stacks import released
+    >>> [named(released(find_stack("vllm"), "gpu", year), find_chip("h100")) for year in (2026.0, 2024.7)]
+    ['vllm', 'vllm@v0']
+    """
+    era = era_of(stack, chip.family) if stack else None
+    return "@".join(part for part in (stack.id if stack else "", era.name if era else "") if part)
+
+
 def place_of(chip: Chip, stack: Stack | None, load: str, repository: str = "") -> Place:
     """The place of a prediction."""
     return Place(
@@ -43,7 +56,7 @@ def place_of(chip: Chip, stack: Stack | None, load: str, repository: str = "") -
         vendor=chip.vendor,
         design=chip.design,
         chip=chip.id,
-        stack=stack.id if stack else "",
+        stack=named(stack, chip),
         load=load,
         like=chip.like,
     )

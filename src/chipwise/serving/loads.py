@@ -64,9 +64,9 @@ def iteration_terms(
     """What the coefficients multiply in one iteration; beyond the replica's own times, worked out again."""
     p = (replica.prompt_parts if prompt else None) or replica.parts
     if tokens <= p.tokens[-1] or calibration is None:
-        return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p, replica.spec.stack).items()}
+        return {name: float(np.interp(tokens, p.tokens, term)) for name, term in terms(p, replica.spec).items()}
     more = parts(replica.spec, calibration, np.array([max(tokens, 1.0)]), prompt=prompt)
-    return {name: float(term[0]) for name, term in terms(more, replica.spec.stack).items()}
+    return {name: float(term[0]) for name, term in terms(more, replica.spec).items()}
 
 
 def prompt_terms(replica: Replica, batch: float, length: float, calibration: Calibration | None) -> dict[str, float]:
@@ -85,7 +85,9 @@ def decode_terms(replica: Replica, batch: float, context: float) -> dict[str, fl
 
 def batch_terms(replica: Replica, load: Load, calibration: Calibration) -> tuple[dict[str, float], dict[str, float]]:
     """Terms of a batch's prompts, and of the whole batch until its last token. Prompts alone are never captured."""
-    first = {**prompt_terms(replica, load.count, load.input, calibration), "eager_s": replica.parts.layers}
+    first = prompt_terms(replica, load.count, load.input, calibration)
+    if replica.chip.family != "tpu":
+        first["eager_s"] = replica.parts.layers
     step = decode_terms(replica, load.count, load.input + load.output / 2)
     return first, added(first, step, max(load.output - 1, 0.0))
 
@@ -128,15 +130,10 @@ def outcome(replica: Replica, load: Load, calibration: Calibration) -> Outcome:
     gaps = (done.finish_s - done.first_s)[answers > 1] / (answers[answers > 1] - 1)
     counted = slice(int(load.count) if load.warm and load.rounds > 1 else 0, None)
     wait = float(np.mean((done.first_s - done.arrival_s)[counted]))
-    shown = (
-        (
-            c.stream * seconds(c, decode_terms(replica, min(load.count, 256.0), load.input + load.output / 2))
-            + c.request_s
-        )
-        * replica.factor
-        if load.kind == "closed"
-        else 0.0
-    )
+    shown = c.request_s * replica.factor if load.kind == "closed" else 0.0
+    if load.kind == "closed" and load.output > 1:  # with one token nobody waits for other answers' iterations
+        iteration = decode_terms(replica, min(load.count, 256.0), load.input + load.output / 2)
+        shown += c.stream * seconds(c, iteration) * replica.factor
     tpot = float(np.mean(gaps)) if len(gaps) else 0.0
     total = float(answers.sum()) / done.end_s
     return Outcome(wait + shown, tpot, total)

@@ -15,6 +15,8 @@ from chipwise.catalog import Chip, Stack
 from chipwise.catalog.calibration import Residuals
 from chipwise.predict.learn.gp import Array, Points, Prior, Rbf
 from chipwise.predict.site import architecture
+from chipwise.serving.coefficients import OPEN_LOAD, variant
+from chipwise.serving.distance import named
 from chipwise.serving.formats import timed_as
 from chipwise.serving.loads import Load
 from chipwise.serving.split import Split
@@ -38,8 +40,10 @@ def point(
 ) -> tuple[list[float], str, str]:
     """Sizes, model and place of one prediction."""
     e = model.experts
-    shape = f"{model.layers}x{model.d_model}x{model.heads}x{e.count if e else 0}"
-    place = f"{stack.id if stack else ''}|{architecture(chip)}|{timed_as(chip, model, precision)}|{load.kind}"
+    # under other software, or where requests come by themselves, a model says nothing of other places: it counts apart
+    other = variant(chip, stack) + (load.kind if load.kind == OPEN_LOAD else "")
+    shape = f"{model.layers}x{model.d_model}x{model.heads}x{e.count if e else 0}{other}"
+    place = f"{named(stack, chip)}|{architecture(chip)}|{timed_as(chip, model, precision)}|{load.kind}"
     spread = [load.count, load.input, load.output, float(split.tp), float(split.dp), float(split.ep)]
     return [log2(max(v, 1.0)) for v in spread], shape, place
 

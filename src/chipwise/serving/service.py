@@ -8,10 +8,11 @@ from math import inf
 
 import numpy as np
 
-from chipwise.catalog import Accelerators, Chip, Stack, default_stack, find_stack, load, plain_stack
+from chipwise.catalog import Accelerators, Chip, Stack, default_stack, plain_stack
 from chipwise.catalog.calibration import Calibration
-from chipwise.catalog.stacks import runs_on
-from chipwise.errors import DoesNotFit, InputError, Refusal, UnknownName
+from chipwise.catalog.names import serving_stack
+from chipwise.catalog.stacks import released, runs_on
+from chipwise.errors import DoesNotFit, InputError, Refusal
 from chipwise.io.brief import brief
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.model.fabric import send_seconds
@@ -151,13 +152,11 @@ def stack_of(workload: ServingWorkload, chip: Chip, name: str = "") -> Stack:
     """The stack named, or the chip's usual one; refused where it doesn't run there or doesn't serve."""
     text = name or workload.serve.stack
     if text:
-        found = find_stack(text)
-        if found is None or "serve" not in found.work:
-            raise UnknownName("stack", text, [s.id for s in load().stacks.values() if "serve" in s.work])
-        if not runs_on(found, chip):
-            runs = " and ".join(f"{kind} chips" for kind in found.vendors or found.families)
-            raise Refusal(f"{found.name} does not run on {chip.id}", f"it runs on {runs}")
-        return found
+        named = serving_stack(text)
+        if not runs_on(named, chip):
+            runs = " and ".join(f"{kind} chips" for kind in named.vendors or named.families)
+            raise Refusal(f"{named.name} does not run on {chip.id}", f"it runs on {runs}")
+        return released(named, chip.family, named.release)
     # vLLM serves Whisper on GPUs, and no T5 (its list of supported models)
     hears = bool(workload.model.encoder and workload.model.encoder.mels) and chip.family == "gpu"
     if workload.model.family == "decoder" or hears:

@@ -126,7 +126,7 @@ class Replica:
 
     def _by_tokens(self, p: Parts, least: StepBound) -> Array:
         """Seconds of iterations with 0, 1, 2... tokens."""
-        work = {name: getattr(self.coefficients, name) * term for name, term in terms(p, self.stack).items()}
+        work = {name: getattr(self.coefficients, name) * term for name, term in terms(p, self.spec).items()}
         if p is self.prompt_parts:
             del work["host_s"]  # the iteration that writes the prompts' first tokens has it
         total = sum(work.values(), np.zeros_like(p.tokens)) * (self.factor * self.passes)
@@ -142,8 +142,12 @@ class Replica:
         return replace(self, factor=self.factor * factor)
 
 
-def terms(p: Parts, stack: Stack) -> dict[str, Array]:
-    """Seconds (or counts) that each coefficient multiplies, by tokens of the iteration."""
+def terms(p: Parts, spec: ReplicaSpec) -> dict[str, Array]:
+    """Seconds (or counts) that each coefficient multiplies, by tokens of the iteration.
+
+    On TPUs nothing is launched kernel by kernel: an iteration of any size is one program.
+    """
+    captured = np.inf if spec.chip.family == "tpu" else serving_defaults(spec.stack).graph_tokens
     one = np.ones_like(p.tokens)
     large = np.clip((np.log2(p.tokens) - SMALL) / (LARGE - SMALL), 0.0, 1.0)
     return {
@@ -157,7 +161,7 @@ def terms(p: Parts, stack: Stack) -> dict[str, Array]:
         "layer_linear_s": p.linear_layers * one,
         "host_s": one,
         "expert_token_s": p.moe_layers * np.minimum(p.tokens, MOVED),
-        "eager_s": np.where(p.tokens > serving_defaults(stack).graph_tokens, p.layers, 0.0),
+        "eager_s": np.where(p.tokens > captured, p.layers, 0.0),
     }
 
 
@@ -206,8 +210,16 @@ def check_split(model: Model, split: Split) -> None:
             raise NoLayout(f"ep({split.ep}) does not divide tp({split.tp}) x dp({split.dp})", "choose a divisor")
 
 
+def padded(model: Model, split: Split, stack: Stack) -> Model:
+    """The model as a stack runs it: with empty heads where tensor parallelism does not divide those there are."""
+    if model.heads % split.tp == 0 or not serving_defaults(stack).pads_heads:
+        return model
+    return replace(model, heads=-(-model.heads // split.tp) * split.tp)
+
+
 def set_up(spec: ReplicaSpec, calibration: Calibration, config: EngineConfig | None = None) -> Replica:
     """A replica with its stack's own settings or these; a `Refusal` where the split is not legal or nothing fits."""
+    spec = replace(spec, model=padded(spec.model, spec.split, spec.stack))
     check_split(spec.model, spec.split)
     check_stages(spec.speculation, spec.split)
     config = config or engine_config(spec.stack)
@@ -259,7 +271,7 @@ def _draft(spec: ReplicaSpec, calibration: Calibration, times: Parts, budget: Kv
         return free_draft(wanted, LARGEST)
     layer = one_layer(times, spec.model)
     values = _coefficients(spec, calibration.serving)
-    work = {name: getattr(values, name) * term for name, term in terms(layer, spec.stack).items() if name != "host_s"}
+    work = {name: getattr(values, name) * term for name, term in terms(layer, spec).items() if name != "host_s"}
     by_tokens = np.interp(np.arange(LARGEST + 1.0), layer.tokens, sum(work.values(), np.zeros_like(layer.tokens)))
     share = 1 / max(spec.model.layers, 1)
     context_s = values.context * layer.context_s
@@ -272,8 +284,8 @@ def recalibrated(replica: Replica, calibration: ServingCalibration) -> Replica:
 
 
 def _coefficients(spec: ReplicaSpec, calibration: ServingCalibration) -> Coefficients:
-    alone = spec.load == OPEN_LOAD
-    load = "online" if alone else spec.load
-    named = labels(spec.chip, spec.stack, spec.model, spec.precision, spec.release, load)
+    named = labels(spec.chip, spec.stack, spec.model, spec.precision, spec.release, spec.load)
     values = coefficients(calibration.effects, named)
-    return server_alone(values, calibration.first_tokens.get("effects", {}), spec.stack) if alone else values
+    if spec.load != OPEN_LOAD:
+        return values
+    return server_alone(values, calibration.first_tokens.get("effects", {}), spec.stack)

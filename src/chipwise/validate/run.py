@@ -37,7 +37,7 @@ class Validation(Result):
     @property
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Every eligible row: what was observed and predicted."""
-        rows: Sequence[Mapping[str, Any]] = [*self.scores["rows"], *self.scores.get("unfitted", {}).get("rows", ())]
+        rows: Sequence[Mapping[str, Any]] = [*self.scores["rows"], *self.scores.get("later", {}).get("rows", ())]
         return rows
 
     def record(self) -> dict[str, Any]:

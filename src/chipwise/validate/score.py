@@ -32,14 +32,14 @@ Compiling = tuple[Compile | None, bool]  # how to compile what isn't kept, and w
 MAX_ROWS_BYTES = 200_000_000
 FLAT = "bench"  # rows of measurements, one point each
 SERVED = "inference"
-UNFITTED = "unfitted"  # inference rows with the protocol of their benchmark, which no effect was fitted to
+LATER = "later"  # inference rows with the protocol of their benchmark, gathered after all priors were set
 
 
 def published() -> list[Path]:
     """The rows that come with chipwise."""
     packaged = Path(str(files("chipwise.validate"))) / "rows"
     here = packaged if packaged.is_dir() else Path(__file__).resolve().parents[3] / "validation" / "rows"
-    names = ("training.csv", "kernels.csv", "inference.csv", "serving.csv", "inference_unfitted.csv", "open_loop.csv")
+    names = ("training.csv", "kernels.csv", "inference.csv", "serving.csv", "inference_later.csv", "open_loop.csv")
     return [here / name for name in names]
 
 
@@ -62,7 +62,7 @@ def _rows_of(reader: csv.DictReader[str], path: Path) -> tuple[str, list[dict[st
         (FLAT, bench_rows.COLUMNS),
         (EDGE, edge_rows.COLUMNS),
         (OPEN, open_rows.COLUMNS),
-        (UNFITTED, serving_rows.INFERENCE | serving_rows.PROTOCOL),
+        (LATER, serving_rows.INFERENCE | serving_rows.PROTOCOL),
         (SERVED, serving_rows.INFERENCE),
         (SERVED, serving_rows.CLOSED),
     )
@@ -142,8 +142,8 @@ def score(
     for i, (kind, row) in enumerate(work):
         if progress:
             progress(i, len(work), row.get("id", ""))
-        if kind in (SERVED, UNFITTED) and compiling is None and serving_rows.eligible(row):
-            scored += score_serving_row(row, calibration, kind == SERVED)
+        if kind in (SERVED, LATER) and compiling is None and serving_rows.eligible(row):
+            scored += score_serving_row(row, calibration, kind)
             continue
         if kind == EDGE and compiling is None and edge_rows.eligible(row):
             scored += score_edge_row(row, load_edge_calibration(refits=True))
@@ -151,16 +151,16 @@ def score(
         if kind == OPEN and compiling is None and open_rows.eligible(row):
             scored += score_open_row(row, calibration)
             continue
-        one = score_row(kind, row, calibration, compiling) if kind not in (SERVED, UNFITTED, EDGE, OPEN) else None
+        one = score_row(kind, row, calibration, compiling) if kind not in (SERVED, LATER, EDGE, OPEN) else None
         if one is None:
             left["not a TPU training row" if reader_of(kind).eligible(row) else missing(kind, row)] += 1
         else:
             scored.append(one)
     training = [s for s in scored if s.kind == "training"]
     kernels = [s for s in scored if s.kind == "kernel"]
-    apart = compiling is None and any(s.kind == "training" for s in scored)  # rows not fitted to: beside all others
-    unfitted = [s for s in scored if s.kind == UNFITTED and apart]
-    served = [s for s in scored if s.kind == SERVED or (s.kind == UNFITTED and not apart)]
+    apart = compiling is None and any(s.kind == "training" for s in scored)  # rows gathered later: beside all others
+    later = [s for s in scored if s.kind == LATER and apart]
+    served = [s for s in scored if s.kind == SERVED or (s.kind == LATER and not apart)]
     opened = [s for s in scored if s.kind == OPEN]
     edges = [s for s in scored if s.kind == EDGE and s.metric != "energy"]
     energy = [s for s in scored if s.kind == EDGE and s.metric == "energy"]
@@ -169,7 +169,7 @@ def score(
         training
         if "training" in kinds
         else served
-        if {SERVED, UNFITTED} & kinds
+        if {SERVED, LATER} & kinds
         else opened
         if OPEN in kinds
         else edges
@@ -199,8 +199,8 @@ def score(
         out["inference"] = sections(served)
     if opened and main is not opened:
         out["open_loop"] = sections(opened)
-    if unfitted:
-        out["unfitted"] = {**sections(unfitted), "rows": [s.as_dict() for s in unfitted]}
+    if later:
+        out["later"] = {**sections(later), "rows": [s.as_dict() for s in later]}
     if not paths and not ids and compiling is None and calibration.serving.errors:
         out["left_out_whole"] = left_out_whole(calibration.serving)
     if edges and main is not edges:
@@ -210,7 +210,7 @@ def score(
     if compiling is not None:
         by_bytes = {(s.compiled.compiler_bytes, s.compiled.modelled_bytes): s.compiled for s in scored if s.compiled}
         out["memory"] = memory_summary(list(by_bytes.values()))
-    out["rows"] = [s.as_dict() for s in scored if s.kind != UNFITTED or not apart]
+    out["rows"] = [s.as_dict() for s in scored if s.kind != LATER or not apart]
     return out
 
 
@@ -219,7 +219,7 @@ def reader_of(kind: str) -> Any:
     readers = {
         "training": training_rows,
         SERVED: serving_rows,
-        UNFITTED: serving_rows,
+        LATER: serving_rows,
         EDGE: edge_rows,
         OPEN: open_rows,
     }

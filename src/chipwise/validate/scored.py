@@ -18,7 +18,7 @@ FIELDS = {"by_family": "family", "by_chip": "chip", "by_source": "source"}
 RATE = "tokens/s"
 UNITS = {
     ("inference", "throughput"): RATE,
-    ("unfitted", "throughput"): RATE,
+    ("later", "throughput"): RATE,
     ("edge", "throughput"): "samples/s",
     ("edge", "energy"): "J",
 }
@@ -30,7 +30,7 @@ class Scored:
     """One published figure against its prediction: seconds, or a rate of inference."""
 
     id: str
-    kind: str  # "training", "kernel", "inference", "unfitted", "open" or "edge"
+    kind: str  # "training", "kernel", "inference", "later", "open" or "edge"
     source: str
     chip: str
     family: str

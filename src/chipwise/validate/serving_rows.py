@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from chipwise.catalog import Chip, Stack, find_chip, find_stack
-from chipwise.errors import InputError
+from chipwise.errors import ChipwiseError, InputError
 from chipwise.serving.split import Split
 from chipwise.validate.training_rows import model_of
 from chipwise.workload.model import Experts, Latent, Model
+from chipwise.workload.presets import preset
 
 INFERENCE = frozenset({"id", "accelerator", "scenario", "model", "precision", "input_len", "output_len"})
 CLOSED = frozenset({"id", "system", "model", "framework", "mode", "isl", "osl", "concurrency", "ttft_ms", "tpot_ms"})
@@ -31,6 +33,9 @@ DRAWN, NOMINAL = 0.2, (1024.0, 8192.0)
 # Rows of other lengths come from a tool that warms up before it counts, and whose requests drift apart. Assumed.
 DRIFTED = 0.1
 ROUNDS = 10  # requests a user of that benchmark sends (InferenceMAX --num-prompts 10 x concurrency, 2025-10)
+WHOLE = 128  # tokens: a length that is a multiple of it is what was asked for, any other the mean of what was sent
+POISSON = "Poisson"  # how the column `arrival` begins where requests come by themselves
+NAMESAKE = ("layers", "d_model", "heads")  # what a row and the preset of its name must have in common
 QUEUED = 1.0  # a first token that takes longer than the whole answer is a queue before a server that is full
 
 # Requests of trtllm-bench's published runs by tokens of a request (TensorRT-LLM perf-overview.md v0.17 to v1.0)
@@ -45,7 +50,7 @@ class ServingRow:
     source: str
     group: str  # rows of one campaign: source, model, chip, stack and precision
     mode: str  # "fixed_batch" or "scheduled"
-    load: str  # "batch" (all at once, one answer), "closed" (users) or "offline" (requests as fast as it goes)
+    load: str  # "batch" (all at once, one answer), "closed" (users), "open" or "offline" (requests as fast as it goes)
     chip: Chip
     chips: int
     split: Split
@@ -63,6 +68,7 @@ class ServingRow:
     warm: bool  # the first of them aren't counted
     longest: float  # tokens of the longest request
     observed: Mapping[str, float]  # metric -> s, or tokens/s
+    requests: float = 0.0  # of the whole run, where it is known
 
     @property
     def replicas(self) -> int:
@@ -199,14 +205,61 @@ def read(row: Mapping[str, str]) -> ServingRow:
     return _read_closed(row) if kind_of(row) == "closed" else _read_inference(row)
 
 
-_PLAIN = re.compile(r"gpt-?j", re.I)
+@cache
+def _preset(name: str) -> Model | None:
+    try:
+        return preset(name)
+    except ChipwiseError:
+        return None
 
 
 def _inference_model(row: Mapping[str, str]) -> Model:
-    model = model_of(row)
-    if _PLAIN.search(model.name):  # GPT-J: a plain MLP beside attention (EleutherAI/gpt-j-6b config.json)
-        return replace(model, gated=False, bias=True, parallel_block=True, norms_per_layer=1, tied=False)
-    return model
+    """The preset that a row's name means, where it has the row's dimensions; else a model of them."""
+    model, known = model_of(row), _preset(row["model"].strip())
+    same = known is not None and all(getattr(known, name) == getattr(model, name) for name in NAMESAKE)
+    return replace(known, name=model.name) if known is not None and same else model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Protocol:
+    """What a benchmark sends, and what it counts."""
+
+    load: str
+    batch: float
+    slots: int
+    rounds: int
+    drawn: float
+    warm: bool
+    nominal: float = 1.0  # what the longest lengths are to the mean ones that a row has
+    requests: float = 0.0
+
+
+def _protocol(row: Mapping[str, str], length: float, answer: float, fixed: bool) -> _Protocol:
+    """As the row says; where it says nothing, as the benchmarks of its kind do."""
+    users, requests = _number(row, "concurrency"), _number(row, "num_prompts")
+    load = "batch" if fixed else "closed" if users else "offline"
+    slots = 0 if fixed else int(_number(row, "batch_size"))
+    if load != "closed":
+        many = _some(row, "batch_size") if fixed else requests or float(_requests(length + answer))
+        return _Protocol(load=load, batch=many, slots=slots, rounds=ROUNDS, drawn=0.0, warm=False, requests=requests)
+    if row.get("arrival", "").startswith(POISSON):
+        return _Protocol(load="open", batch=users, slots=slots, rounds=ROUNDS, drawn=DRIFTED, warm=True)
+    nominal = {length, answer} <= set(NOMINAL)
+    if not requests or not _has(row, "range_ratio"):
+        drawn = DRAWN if nominal else DRIFTED
+        return _Protocol(load=load, batch=users, slots=slots, rounds=ROUNDS, drawn=drawn, warm=not nominal)
+    drawn = 1.0 - min(_number(row, "range_ratio"), 1.0)
+    mean = any(value % WHOLE for value in (length, answer) if value > 1)
+    return _Protocol(
+        load=load,
+        batch=users,
+        slots=slots,
+        rounds=max(round(requests / users), 1),
+        drawn=drawn,
+        warm=False,
+        nominal=1 / (1 - drawn / 2) if mean else 1.0,
+        requests=requests,
+    )
 
 
 def _axis(text: str, *names: str) -> int:
@@ -240,23 +293,20 @@ def _read_inference(row: Mapping[str, str]) -> ServingRow:
     length = SHAREGPT[0] if maxima else _some(row, "input_len")
     answer = 1.0 if single else SHAREGPT[1] if maxima else _some(row, "output_len")
     longest = _number(row, "input_len") + _number(row, "output_len")
-    users = _number(row, "concurrency")
-    load = "batch" if fixed else "closed" if users else "offline"
-    slots = 0 if fixed else int(_number(row, "batch_size"))
-    batch = _some(row, "batch_size") if fixed else users or float(_requests(length + answer))
+    protocol = _protocol(row, length, answer, fixed)
+    length, answer = (value * protocol.nominal if value > 1 else value for value in (length, answer))
     # beside a time per token, the throughput of a closed loop is derived from it
-    total = 0.0 if load == "closed" and _has(row, "tpot_ms") else _number(row, "output_tokens_per_s_total")
+    derived = protocol.load in ("closed", "open") and _has(row, "tpot_ms")
+    total = 0.0 if derived else _number(row, "output_tokens_per_s_total")
     metrics = (("throughput", total), ("ttft", _number(row, "ttft_ms") / 1e3), ("tpot", _number(row, "tpot_ms") / 1e3))
     observed = {name: value for name, value in metrics if value > 0}
-    nominal = {length, answer} <= set(NOMINAL)
-    drawn = 0.0 if load != "closed" else DRAWN if nominal else DRIFTED
     source = row.get("source_repo", "")
     return ServingRow(
         row.get("id", ""),
         source,
         f"{source}|{row['model']}|{chip.id}|{row.get('framework', '')}|{precision}",
         "fixed_batch" if fixed else "scheduled",
-        load,
+        protocol.load,
         chip,
         chips,
         split,
@@ -265,15 +315,16 @@ def _read_inference(row: Mapping[str, str]) -> ServingRow:
         model,
         precision,
         _kv(row.get("kv_cache_precision", ""), precision),
-        batch,
-        slots,
+        protocol.batch,
+        protocol.slots,
         length,
         answer,
-        drawn,
-        ROUNDS,
-        load == "closed" and not nominal,
+        protocol.drawn,
+        protocol.rounds,
+        protocol.warm,
         longest,
         observed,
+        protocol.requests,
     )
 
 

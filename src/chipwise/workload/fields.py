@@ -112,6 +112,9 @@ Flag = Annotated[bool, Field(strict=True)]
 Label = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
 FilePath = Annotated[str, Field(strict=True, min_length=1, max_length=4096)]
 StackName = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")]
+StackRelease = Annotated[
+    str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}(@[A-Za-z0-9._+-]{1,32})?$")
+]
 
 
 class Strict(BaseModel):

@@ -194,12 +194,10 @@ def _slo(spec: ServeSpec, model: Model, taken: Lengths) -> tuple[Bound, ...]:
 
 
 def _stack(name: str | None) -> str:
-    """The catalog's name of a stack that serves."""
-    from chipwise.catalog import find_stack, load
+    """The catalog's name of a stack that serves, with its version where one is named."""
+    from chipwise.catalog.names import serving_stack
 
     if not name:
         return ""
-    named = find_stack(name)
-    if named is None or "serve" not in named.work:
-        raise UnknownName("serve.stack", name, [each.id for each in load().stacks.values() if "serve" in each.work])
-    return named.id
+    _, apart, version = name.partition("@")
+    return serving_stack(name, "serve.stack").id + apart + version.strip()

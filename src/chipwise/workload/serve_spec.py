@@ -17,7 +17,7 @@ from chipwise.workload.fields import (
     Count,
     FilePath,
     Label,
-    StackName,
+    StackRelease,
     Strict,
     number_of,
     precision_of,
@@ -229,6 +229,7 @@ class ServeSpec(Strict):
         None, description="Passes per image of a dit, which needs it."
     )
     speculation: SpeculationSpec | None = Field(None, description="Speculative decoding; default: none. Decoders only.")
-    stack: StackName | None = Field(
-        None, description="Software stack that serves, such as vllm, sglang, tensorrt-llm or jetstream."
+    stack: StackRelease | None = Field(
+        None,
+        description="Software stack that serves, such as vllm, sglang, tensorrt-llm, jetstream, or vllm@0.6 of then.",
     )
