@@ -49,7 +49,7 @@ def test_the_distance_is_that_of_the_nearest_figures(seen, place, distance):
 
 def test_a_vendor_whose_chips_nobody_published_is_less_sure_than_a_chip_that_was_seen():
     widths = widths_of(load_calibration(bench=False).serving)
-    near, far = widths.seen.distance(at("h100", "vllm")), widths.seen.distance(at("mi300x", "vllm"))
+    near, far = widths.seen.distance(at("h100", "vllm")), widths.seen.distance(at("gaudi3", "vllm"))
     assert (near, far) == (Distance.REGIME, Distance.NOBODY)
     for metric in ("throughput", "tpot", "ttft"):
         low, high = widths.bounds(metric, near)
