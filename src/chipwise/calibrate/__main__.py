@@ -14,7 +14,7 @@ from chipwise.calibrate import edge, first_tokens, serving_run, serving_widths, 
 from chipwise.calibrate.tpu_rows import FILE
 from chipwise.calibrate.tpu_sweep import complete
 from chipwise.catalog.calibration import Calibration, read_calibration
-from chipwise.errors import ChipwiseError
+from chipwise.errors import ChipwiseError, InputError
 
 SERVED, WIDTHS, FIRST = "serving", "widths", "first"
 SOURCE = Path(__file__).resolve().parents[1]
@@ -22,11 +22,14 @@ SOURCE = Path(__file__).resolve().parents[1]
 
 def main(arguments: list[str]) -> int:
     """Calibrate in a checkout; the rows are under ``validation``, the compilers' sweep beside the calibration."""
+    if {"-h", "--help"} & set(arguments):
+        print(__doc__)
+        return 0
     part = arguments[0] if arguments[:1] in ([SERVED], [WIDTHS], [FIRST]) else ""
-    day = next(iter(arguments[bool(part) :]), date.today().isoformat())
     folder = SOURCE / "catalog" / "data" / "calibration"
     root = SOURCE.parents[1] / "validation"
     try:
+        day = _day(arguments[bool(part) :])
         paths = [] if part else _fit(root, folder, day)
         if part == SERVED:
             paths = _fit_serving(root, folder, day, read_calibration(folder, bench=False))
@@ -42,6 +45,17 @@ def main(arguments: list[str]) -> int:
         return 2
     print("written: " + ", ".join(f"{p.name} ({p.stat().st_size / 1e6:.2f} MB)" for p in paths))
     return 0
+
+
+def _day(arguments: list[str]) -> str:
+    """The day that the files are named by: today's unless one is named."""
+    if not arguments:
+        return date.today().isoformat()
+    try:
+        return date.fromisoformat(" ".join(arguments)).isoformat()
+    except ValueError:
+        expected = f"a day such as 2026-11-19, alone or after {SERVED}, {WIDTHS} or {FIRST}"
+        raise InputError("arguments", " ".join(arguments), expected) from None
 
 
 def _fit(root: Path, folder: Path, day: str) -> list[Path]:
