@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from chipwise.calibrate.serving import (
+    MOST_ENTRIES,
     NAMES,
+    NEAR,
     as_effects,
     linear,
     predicted,
@@ -61,7 +63,8 @@ def test_a_refit_without_some_rows_is_what_the_others_alone_would_give(seen):
     for left in (every[::50], every[: len(every) // 3]):  # a few, a third
         refit = solve_without(o, left, ratio, around, 8)
         alone = solve(o, np.setdiff1d(every, left), ratio)
-        assert np.abs(np.log(predicted(o, refit, ratio) / predicted(o, alone, ratio))).max() < 0.02
+        apart = np.abs(np.log(predicted(o, refit, ratio) / predicted(o, alone, ratio)))
+        assert np.quantile(apart, MOST_ENTRIES) < NEAR  # as near as it says, for nearly all
 
 
 def test_an_effect_that_is_there_is_found(seen):
