@@ -20,7 +20,7 @@ def step_of(on, stack, sequence, batch):
 def test_far_from_published_steps_is_never_surer(on, stack):
     near, far = step_of(on, stack, 8192, 128), step_of(on, stack, 131072, 64)
     assert near.evidence == far.evidence == "modelled"
-    assert width(far) >= width(near)
+    assert width(far) >= width(near) * (1 - 1e-9)
     assert "none of them" in far.because
 
 

@@ -33,7 +33,7 @@ PANELS: dict[str, dict[str, str]] = {
         "check": "Compile a program for chips you don't have.",
         "numerics": "Train a program in each precision and say which are safe.",
         "bench": "Measure this machine, and compare measurements.",
-        "doctor": "Show the compilers installed, and what each enables.",
+        "doctor": "Show the compilers installed, what each enables, and what this node can be observed with.",
     },
     "Run": {
         "jobs": "Submit jobs, see where they stand and why.",

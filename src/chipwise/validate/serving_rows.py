@@ -14,6 +14,8 @@ from functools import cache
 from chipwise.catalog import Chip, Stack, find_chip, find_stack
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.serving.split import Split
+from chipwise.validate.cells import has, number, some
+from chipwise.validate.protocol import DRAWN, DRIFTED, NOMINAL, ROUNDS, protocol_of
 from chipwise.validate.training_rows import model_of
 from chipwise.workload.model import Experts, Latent, Model
 from chipwise.workload.presets import preset
@@ -27,19 +29,8 @@ RATES = ("output_tokens_per_s_total", "ttft_ms", "tpot_ms")
 # Mean tokens of JetStream's ShareGPT requests of at most 1,024 tokens each way, where a row gives the limits alone
 # (AI-Hypercomputer/JetStream experimental/jax/README.md, 2024-08: totals over 1,000 requests)
 SHAREGPT = (218.7, 291.7)
-# Lengths of the closed-loop benchmark that most rows come from are drawn from 80 to 100 % of the nominal ones
-# (InferenceMAX --random-range-ratio 0.8, 2025-10); its nominal lengths are these
-DRAWN, NOMINAL = 0.2, (1024.0, 8192.0)
-# Rows of other lengths come from a tool that warms up before it counts, and whose requests drift apart. Assumed.
-DRIFTED = 0.1
-ROUNDS = 10  # requests a user of that benchmark sends (InferenceMAX --num-prompts 10 x concurrency, 2025-10)
-WHOLE = 128  # tokens: a length that is a multiple of it is what was asked for, any other the mean of what was sent
-POISSON = "Poisson"  # how the column `arrival` begins where requests come by themselves
 NAMESAKE = ("layers", "d_model", "heads")  # what a row and the preset of its name must have in common
 QUEUED = 1.0  # a first token that takes longer than the whole answer is a queue before a server that is full
-
-# Requests of trtllm-bench's published runs by tokens of a request (TensorRT-LLM perf-overview.md v0.17 to v1.0)
-BENCHED = ((256, 30_000), (4_000, 3_000), (5_500, 1_500), (float("inf"), 1_000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +89,19 @@ def why_not(row: Mapping[str, str]) -> str:
     return _closed_gap(row) if kind_of(row) == "closed" else _inference_gap(row)
 
 
-def _has(row: Mapping[str, str], key: str) -> bool:
-    return bool(row.get(key, "").strip())
-
-
 def _inference_gap(row: Mapping[str, str]) -> str:
     scenario = row.get("scenario", "").lower()
     if "disagg" in scenario or "disagg" in row.get("parallelism", "").lower():
         return "disaggregated"
     if "speculative" in scenario:
         return "speculative decoding"
-    gaps = [key for key in (*DIMENSIONS, "precision", "input_len") if not _has(row, key)]
+    gaps = [key for key in (*DIMENSIONS, "precision", "input_len") if not has(row, key)]
     single = "first-token" in scenario or "single forward" in scenario
-    if not single and not _has(row, "output_len"):
+    if not single and not has(row, "output_len"):
         gaps.append("output_len")
-    if not any(_has(row, key) for key in RATES):
+    if not any(has(row, key) for key in RATES):
         gaps.append("a rate")
-    if ("static" in scenario or single) and not _has(row, "batch_size"):
+    if ("static" in scenario or single) and not has(row, "batch_size"):
         gaps.append("batch_size")
     return "no " + ", ".join(gaps) if gaps else _queue(row, "output_len")
 
@@ -125,44 +112,23 @@ def _closed_gap(row: Mapping[str, str]) -> str:
     if "do not use" in row.get("notes", "").lower():
         return "marked as not to be used"
     needed = ("vocab", "isl", "osl", "concurrency", "tp", "ttft_ms", "tpot_ms", "precision")
-    gaps = [key for key in (*DIMENSIONS[:3], *needed) if not _has(row, key)]
-    if not _has(row, "d_ff") and not _has(row, "moe_d_ff"):
+    gaps = [key for key in (*DIMENSIONS[:3], *needed) if not has(row, key)]
+    if not has(row, "d_ff") and not has(row, "moe_d_ff"):
         gaps.append("d_ff")
     return "no " + ", ".join(gaps) if gaps else _queue(row, "osl")
 
 
 def _queue(row: Mapping[str, str], output: str) -> str:
     """A first token later than the whole answer took: requests waited for a server that was full."""
-    if not (_has(row, "ttft_ms") and _has(row, "tpot_ms") and _has(row, output)):
+    if not (has(row, "ttft_ms") and has(row, "tpot_ms") and has(row, output)):
         return ""
-    answer = _number(row, output) * _number(row, "tpot_ms")
-    return "queueing above capacity" if _number(row, "ttft_ms") > QUEUED * answer else ""
+    answer = number(row, output) * number(row, "tpot_ms")
+    return "queueing above capacity" if number(row, "ttft_ms") > QUEUED * answer else ""
 
 
 def eligible(row: Mapping[str, str]) -> bool:
     """Dimensions, lengths, load, precision and a rate are present."""
     return not why_not(row)
-
-
-def _number(row: Mapping[str, str], key: str, default: float = 0.0) -> float:
-    text = row.get(key, "").strip()
-    if not text:
-        return default
-    match = re.match(r"[<=~ ]*([-+0-9.eE]+)", text)
-    try:
-        value = float(match[1]) if match else float(text)
-    except ValueError:
-        raise InputError(key, text, "a number") from None
-    if not 0 <= value < 1e15:
-        raise InputError(key, text, "a finite number that isn't negative")
-    return value
-
-
-def _some(row: Mapping[str, str], key: str) -> float:
-    value = _number(row, key)
-    if value <= 0:
-        raise InputError(key, row.get(key, ""), "a number above 0")
-    return value
 
 
 def precision_of(text: str) -> str:
@@ -220,48 +186,6 @@ def _inference_model(row: Mapping[str, str]) -> Model:
     return replace(known, name=model.name) if known is not None and same else model
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Protocol:
-    """What a benchmark sends, and what it counts."""
-
-    load: str
-    batch: float
-    slots: int
-    rounds: int
-    drawn: float
-    warm: bool
-    nominal: float = 1.0  # what the longest lengths are to the mean ones that a row has
-    requests: float = 0.0
-
-
-def _protocol(row: Mapping[str, str], length: float, answer: float, fixed: bool) -> _Protocol:
-    """As the row says; where it says nothing, as the benchmarks of its kind do."""
-    users, requests = _number(row, "concurrency"), _number(row, "num_prompts")
-    load = "batch" if fixed else "closed" if users else "offline"
-    slots = 0 if fixed else int(_number(row, "batch_size"))
-    if load != "closed":
-        many = _some(row, "batch_size") if fixed else requests or float(_requests(length + answer))
-        return _Protocol(load=load, batch=many, slots=slots, rounds=ROUNDS, drawn=0.0, warm=False, requests=requests)
-    if row.get("arrival", "").startswith(POISSON):
-        return _Protocol(load="open", batch=users, slots=slots, rounds=ROUNDS, drawn=DRIFTED, warm=True)
-    nominal = {length, answer} <= set(NOMINAL)
-    if not requests or not _has(row, "range_ratio"):
-        drawn = DRAWN if nominal else DRIFTED
-        return _Protocol(load=load, batch=users, slots=slots, rounds=ROUNDS, drawn=drawn, warm=not nominal)
-    drawn = 1.0 - min(_number(row, "range_ratio"), 1.0)
-    mean = any(value % WHOLE for value in (length, answer) if value > 1)
-    return _Protocol(
-        load=load,
-        batch=users,
-        slots=slots,
-        rounds=max(round(requests / users), 1),
-        drawn=drawn,
-        warm=False,
-        nominal=1 / (1 - drawn / 2) if mean else 1.0,
-        requests=requests,
-    )
-
-
 def _axis(text: str, *names: str) -> int:
     for name in names:
         match = re.search(rf"\b{name} ?= ?(\d+)", text)
@@ -283,22 +207,22 @@ def _read_inference(row: Mapping[str, str]) -> ServingRow:
     chip = find_chip(re.sub(r"\s*\(CTS.*", "", row["accelerator"]))
     stack = find_stack(row.get("framework", ""), "serve")
     model = _inference_model(row)
-    chips = int(_number(row, "chips", 1)) or 1
+    chips = int(number(row, "chips", 1)) or 1
     split = _split(row, model, chips)
     precision = precision_of(row["precision"])
     scenario = row["scenario"].lower()
     single = "first-token" in scenario or "single forward" in scenario
     fixed = single or "static" in scenario
     maxima = "<" in row["input_len"]
-    length = SHAREGPT[0] if maxima else _some(row, "input_len")
-    answer = 1.0 if single else SHAREGPT[1] if maxima else _some(row, "output_len")
-    longest = _number(row, "input_len") + _number(row, "output_len")
-    protocol = _protocol(row, length, answer, fixed)
+    length = SHAREGPT[0] if maxima else some(row, "input_len")
+    answer = 1.0 if single else SHAREGPT[1] if maxima else some(row, "output_len")
+    longest = number(row, "input_len") + number(row, "output_len")
+    protocol = protocol_of(row, length, answer, fixed)
     length, answer = (value * protocol.nominal if value > 1 else value for value in (length, answer))
     # beside a time per token, the throughput of a closed loop is derived from it
-    derived = protocol.load in ("closed", "open") and _has(row, "tpot_ms")
-    total = 0.0 if derived else _number(row, "output_tokens_per_s_total")
-    metrics = (("throughput", total), ("ttft", _number(row, "ttft_ms") / 1e3), ("tpot", _number(row, "tpot_ms") / 1e3))
+    derived = protocol.load in ("closed", "open") and has(row, "tpot_ms")
+    total = 0.0 if derived else number(row, "output_tokens_per_s_total")
+    metrics = (("throughput", total), ("ttft", number(row, "ttft_ms") / 1e3), ("tpot", number(row, "tpot_ms") / 1e3))
     observed = {name: value for name, value in metrics if value > 0}
     source = row.get("source_repo", "")
     return ServingRow(
@@ -328,10 +252,6 @@ def _read_inference(row: Mapping[str, str]) -> ServingRow:
     )
 
 
-def _requests(tokens: float) -> int:
-    return next(count for most, count in BENCHED if tokens <= most)
-
-
 # aiconfigurator's names of systems; b60 has no catalog entry
 SYSTEMS = {
     "a100_sxm": "a100-80gb",
@@ -353,22 +273,22 @@ PICKED = 2048  # tokens that sparse attention picks (DeepSeek-V3.2 and GLM-5 con
 
 def _closed_model(row: Mapping[str, str]) -> Model:
     attention = row.get("attention", "").lower()
-    heads, d = int(_some(row, "heads")), int(_some(row, "d_model"))
+    heads, d = int(some(row, "heads")), int(some(row, "d_model"))
     experts = None
-    count = int(_number(row, "experts"))
+    count = int(number(row, "experts"))
     if count > 1:
         experts = Experts(
             count,
-            int(_some(row, "experts_per_token")),
-            int(_some(row, "moe_d_ff")),
-            int(_number(row, "shared_expert_d_ff")),
-            int(_number(row, "first_dense_layers")),
+            int(some(row, "experts_per_token")),
+            int(some(row, "moe_d_ff")),
+            int(number(row, "shared_expert_d_ff")),
+            int(number(row, "first_dense_layers")),
         )
-    head = int(_number(row, "head_dim")) or d // heads
+    head = int(number(row, "head_dim")) or d // heads
     latent, window, every, mixer = None, 0, 1, "window"
     if "mla" in attention:
-        value = int(_number(row, "v_head_dim")) or 128
-        latent = Latent(1536, int(_number(row, "kv_lora_rank")) or 512, head - 64 if head > 64 else 128, 64, value)
+        value = int(number(row, "v_head_dim")) or 128
+        latent = Latent(1536, int(number(row, "kv_lora_rank")) or 512, head - 64 if head > 64 else 128, 64, value)
     if "sparse" in attention:
         window, every, mixer = PICKED, 0, "sparse"
     elif "hybrid" in attention:
@@ -380,13 +300,13 @@ def _closed_model(row: Mapping[str, str]) -> Model:
     return Model(
         row["model"],
         "decoder",
-        int(_some(row, "layers")),
+        int(some(row, "layers")),
         d,
         heads,
-        int(_number(row, "kv_heads")) or heads,
+        int(number(row, "kv_heads")) or heads,
         head,
-        int(_number(row, "d_ff")) or int(_number(row, "moe_d_ff")),
-        int(_some(row, "vocab")),
+        int(number(row, "d_ff")) or int(number(row, "moe_d_ff")),
+        int(some(row, "vocab")),
         experts=experts,
         latent=latent,
         window=window,
@@ -399,11 +319,11 @@ def _read_closed(row: Mapping[str, str]) -> ServingRow:
     chip = find_chip(SYSTEMS.get(row["system"], row["system"]))
     stack = find_stack(row["framework"], "serve")
     model = _closed_model(row)
-    tp, pp, dp = (int(_number(row, key, 1)) or 1 for key in ("tp", "pp", "attn_dp"))
-    ep = int(_number(row, "moe_ep", 1)) or 1
+    tp, pp, dp = (int(number(row, key, 1)) or 1 for key in ("tp", "pp", "attn_dp"))
+    ep = int(number(row, "moe_ep", 1)) or 1
     split = Split(tp, pp, dp, ep if model.experts and (tp * dp) % ep == 0 else 1)
     precision = precision_of(row["precision"])
-    length, answer = _some(row, "isl"), _some(row, "osl")
+    length, answer = some(row, "isl"), some(row, "osl")
     # one database was published in several files that share runs: what stands apart in it is a campaign
     source = f"{CLOSED_SOURCE}: {row['model']} in {precision} on {row['system']} by {row['framework']}"
     nominal = {length, answer} <= set(NOMINAL)
@@ -430,14 +350,14 @@ def _read_closed(row: Mapping[str, str]) -> ServingRow:
         ROUNDS,
         not nominal,
         length + answer,
-        {"ttft": _some(row, "ttft_ms") / 1e3, "tpot": _some(row, "tpot_ms") / 1e3},
+        {"ttft": some(row, "ttft_ms") / 1e3, "tpot": some(row, "tpot_ms") / 1e3},
     )
 
 
 def _users(row: Mapping[str, str], dp: int) -> float:
     """Requests at one replica: several share the load where a row says that fewer are at each of its ranks."""
-    users = _some(row, "concurrency")
-    return min(users, _number(row, "batch_per_dp_rank", users) * dp) or users
+    users = some(row, "concurrency")
+    return min(users, number(row, "batch_per_dp_rank", users) * dp) or users
 
 
 def version_date(framework: str, version: str, measured: str = "") -> float:
