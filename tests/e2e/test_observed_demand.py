@@ -112,6 +112,31 @@ def test_the_file_is_planned_as_it_is(book):
     assert plan["plan"]["usd"] > 0 and not plan["relax"]
 
 
+def test_what_is_observed_is_planned_without_a_file(book):
+    url, pools, _ = book
+    env = {"CHIPWISE_LEDGER": url}
+    words = ["fleet", "plan", "--demand", "observed", "--pools", str(pools), "--months", "2", "--on", "h100,v5e"]
+    answer = chipwise_here(*words, "--no-sensitivity", "-o", "json", env=env)
+    file = cw.observe_demand(pools, url, months=2, on="h100,v5e").contents()
+    assert json.loads(answer.stdout)["plan"]["usd"] == cw.plan_fleet(file, sensitivity=False).plan.usd
+    assert "secret, 1 job, 200 chip-hours" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "DEMAND: missing"),
+        (["--demand", "guessed"], "--demand: 'guessed'"),
+        (["--demand", "observed"], "--pools FILE beside it"),
+        (["mixed.yaml", "--months", "3"], "--months: '3'"),
+        (["mixed.yaml", "--demand", "observed"], "can't combine"),
+    ],
+)
+def test_a_plan_has_one_demand(words, sentence):
+    answer = chipwise_here("fleet", "plan", *words)
+    assert answer.returncode == 2 and sentence in answer.stderr and answer.stderr.count("\n") == 1
+
+
 def test_the_high_case_asks_for_more(book):
     cases = {case: cw.observe_demand(book[1], book[0], case=case).text for case in ("low", "likely", "high")}
     runs = {case: sum(int(line.split("runs: ")[1].split(",")[0].rstrip("}")) for line in text.splitlines() if "train: {runs" in line)

@@ -39,6 +39,15 @@ Examples:
 CASES = ("likely", "low", "high")
 SinceOpt = Annotated[str | None, option("--since", "WHEN", "From a day on (2026-08-01), or so long ago (90d).")]
 
+StartOpt = Annotated[str | None, option("--start", "MONTH", "First month of the plan. Default: the next one.")]
+MonthsOpt = Annotated[int, option("--months", "N", "Months of the plan.", min=1)]
+CaseOpt = Annotated[
+    str, option("--case", "WHICH", "likely (the median), low or high (ends of the 90 % interval).", one_of(*CASES))
+]
+RentedOpt = Annotated[
+    str | None, option("--on", "CHIPS", "That may be rented: h100,v6e. Default: those of the pools.", complete_chips)
+]
+
 
 def rates(
     pools: PoolsFile,
@@ -105,15 +114,10 @@ def demand(
     pools: PoolsFile,
     ledger: LedgerOpt = "",
     since: SinceOpt = None,
-    start: Annotated[str | None, option("--start", "MONTH", "First month of the plan. Default: the next one.")] = None,
-    months: Annotated[int, option("--months", "N", "Months of the plan.", min=1)] = 12,
-    case: Annotated[
-        str, option("--case", "WHICH", "likely (the median), low or high (ends of the 90 % interval).", one_of(*CASES))
-    ] = "likely",
-    on: Annotated[
-        str | None,
-        option("--on", "CHIPS", "That may be rented: h100,v6e. Default: those of the pools.", complete_chips),
-    ] = None,
+    start: StartOpt = None,
+    months: MonthsOpt = 12,
+    case: CaseOpt = "likely",
+    on: RentedOpt = None,
     to: Annotated[
         Path | None, option("--to", "FILE", "Write a demand file (YAML): review it, then `fleet plan FILE`.")
     ] = None,

@@ -154,7 +154,7 @@ def observe_demand(
     from dataclasses import replace
 
     from chipwise.catalog import exact_chip, load
-    from chipwise.errors import InputError, Refusal, UnknownName
+    from chipwise.errors import InputError, UnknownName
     from chipwise.observe.demand.demand_file import Frame, WorkloadDemand
     from chipwise.observe.demand.history import observed_demand
     from chipwise.observe.demand.records import Case, LeftOut, Skipped, month_index
@@ -205,11 +205,7 @@ def observe_demand(
         chips=rented,
     )
     answer = ObservedDemand(observed=observed, demands=demands, skipped=[*observed.skipped, *many], frame=frame)
-    if to is None:
-        return answer
-    if not demands:
-        raise Refusal("no job says what it runs", "jobs with a workload: a plan sizes other chips for it")
-    return replace(answer, file=answer.write(Path(to)))
+    return answer if to is None else replace(answer, file=answer.write(Path(to)))
 
 
 def _month_of(text: str) -> int:
