@@ -13,6 +13,7 @@ from chipwise.cli.declare import argument, group, option, refuse
 from chipwise.cli.history import CASES, RentedOpt, SinceOpt, StartOpt
 from chipwise.cli.options import NO_PRICE_FLAGS, AssumptionsOpt, BillFormat, OutFile, PriceFlags, with_price_flags
 from chipwise.cli.router import LedgerOpt, PoolsOpt
+from chipwise.cli.telemetry import StoreOpt
 from chipwise.verbs import defaults
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def plan(
         option("--case", "WHICH", "likely, low or high end of what is observed. Default: likely.", one_of(*CASES)),
     ] = None,
     on: RentedOpt = None,
+    store: StoreOpt = "",
     gap: Annotated[
         float, option("--gap", "SHARE", "Stop once no plan can be cheaper by more than this share.")
     ] = defaults.GAP,
@@ -114,6 +116,7 @@ def plan(
                 months=months or 12,
                 case=case or CASES[0],
                 on=on,
+                store=store or None,
                 knowledge=known,
             )
         fleet = api.plan_fleet(

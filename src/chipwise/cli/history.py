@@ -118,6 +118,7 @@ def demand(
     months: MonthsOpt = 12,
     case: CaseOpt = "likely",
     on: RentedOpt = None,
+    store: StoreOpt = "",
     to: Annotated[
         Path | None, option("--to", "FILE", "Write a demand file (YAML): review it, then `fleet plan FILE`.")
     ] = None,
@@ -126,16 +127,26 @@ def demand(
 ) -> None:
     """What this ledger's jobs asked of chips month by month, with growth and how sure it is: a demand for `fleet plan`.
 
-    Training runs by when they were submitted, services by the requests that their servers' logs show, with the hours
-    of their peak. A short history says little of growth: its months to come are wide. Jobs that say no workload are
-    left out, with their chip-hours: nobody could size other chips for them.
+    Training runs by when they were submitted, services by the requests that their servers' logs show, or else their
+    counters in a store of telemetry, with the hours of their peak. A short history says little of growth: its months to
+    come are wide. Jobs that say no workload are left out, with their chip-hours: nobody could size chips for them.
     """
     from chipwise import api
     from chipwise.present.output import show
     from chipwise.present.progress import progress
 
     with progress("reading the ledger"):
-        answer = api.observe_demand(pools, ledger, since=since, start=start, months=months, case=case, on=on, to=to)
+        answer = api.observe_demand(
+            pools,
+            ledger,
+            since=since,
+            start=start,
+            months=months,
+            case=case,
+            on=on,
+            to=to,
+            store=store or None,
+        )
     show(answer, output, out)
 
 

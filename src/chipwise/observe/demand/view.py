@@ -75,6 +75,7 @@ DEMAND_COLUMNS: tuple[Column[WorkloadDemand], ...] = (
         words=True,
     ),
     Column("declared", lambda a: a.past.declared, help="the rate is the workload's own: none was read"),
+    Column("counted", lambda a: a.past.counted, help="by its servers' counters: they printed nothing"),
     Column(
         "observed",
         lambda a: [{"month": m.name, "share": m.share, "amount": m.amount} for m in a.past.months],
@@ -169,6 +170,11 @@ class ObservedDemand(Result):
             f"{safe(one.past.name)}: its own rate is taken: no output of its servers is to be had"
             for one in self.demands
             if one.past.declared
+        ]
+        lines += [
+            f"{safe(one.past.name)}: by what its servers counted, where none of their output is to be had"
+            for one in self.demands
+            if one.past.counted
         ]
         lines += [f"left out: {safe(line)}" for line in self.observed.bad_rows]
         if self.file is not None:
