@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from chipwise.errors import ChipwiseError
 from chipwise.observe.serving.engines import Engine, engines_in, engines_of
 from chipwise.observe.serving.rises import Rise, by_hour, rises
 from chipwise.observe.store.schema import SAMPLES
 from chipwise.observe.store.store import TelemetryStore
+from chipwise.route.ledger import LedgerView
 from chipwise.route.ledger.records import AttemptRow, JobRow
 from chipwise.units import HOUR
+from chipwise.workload.load import load_any
+from chipwise.workload.serve import ServingWorkload
 
 REQUESTS, WRITTEN, READ = "serving_requests", "serving_generated_tokens", "serving_prompt_tokens"
 
@@ -96,3 +100,16 @@ def requests_per_s(counted: Counted, written: float, read: float) -> dict[int, f
                 if counted.seconds.get(hour, 0.0) > HOUR / 60
             }
     return {}
+
+
+def server_counters(telemetry: TelemetryStore, book: LedgerView) -> ServerCounters:
+    """The counters of all attempts of a ledger that serve."""
+    jobs = {job.id: job for job in book.jobs() if _serves(job)}
+    return ServerCounters(telemetry, jobs, [attempt for attempt in book.attempts() if attempt.job_id in jobs])
+
+
+def _serves(job: JobRow) -> bool:
+    try:
+        return bool(job.job.workload) and isinstance(load_any(job.job.workload), ServingWorkload)
+    except ChipwiseError:  # one that this release can't read: `observe job` says so
+        return False
