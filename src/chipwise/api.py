@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from chipwise.verbs.arguments import load
 from chipwise.verbs.bench import bench
+from chipwise.verbs.ci import deploy_ci, deploy_comment, deploy_compile
 from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fleet, predict, report
 from chipwise.verbs.deploy import deploy_write
 from chipwise.verbs.diff import diff
@@ -44,6 +45,9 @@ __all__ = [
     "compare_edge",
     "cost",
     "dashboards",
+    "deploy_ci",
+    "deploy_comment",
+    "deploy_compile",
     "deploy_write",
     "devices",
     "diagnose",

@@ -54,6 +54,9 @@ VERBS = (
     "fleet_goodput",
     "alert_rules",
     "dashboards",
+    "deploy_ci",
+    "deploy_comment",
+    "deploy_compile",
     "deploy_write",
     "update_prices",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from chipwise.cli import ci
 from chipwise.cli.completion import one_of
 from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import OutFile, TableJsonCsv
@@ -14,6 +15,7 @@ from chipwise.errors import InputError
 EXAMPLES = """\b
 Examples:
   chipwise deploy write examples/pools/kubernetes.yaml --to cluster
+  chipwise deploy ci examples/ci/checks.yaml
 """
 WRITE_EXAMPLES = """\b
 Examples:
@@ -102,3 +104,8 @@ def _by_pool(words: list[str], field: str) -> dict[str, str]:
             raise InputError(field, word, BY_POOL)
         chosen[pool] = value
     return chosen
+
+
+app.command("ci", epilog=ci.CI_EXAMPLES)(ci.ci)
+app.command("compile", epilog=ci.COMPILE_EXAMPLES)(ci.compile_checks)
+app.command("comment", epilog=ci.COMMENT_EXAMPLES)(ci.comment)
