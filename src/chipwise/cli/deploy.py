@@ -21,6 +21,7 @@ Examples:
   chipwise deploy write examples/pools/kubernetes.yaml --to cluster --topology v5e=4x4 --zone us-central1-a
   chipwise deploy write examples/deploy/pretrain.json --to pretrain --term spot
   chipwise deploy write examples/deploy/pretrain.json --to reserved --term reserved --reservation v5p=research
+  chipwise deploy write examples/pools/kubernetes.yaml --target slurm --zone us-central1-a --to lab
 """
 BY_POOL = "POOL=VALUE"
 
@@ -64,9 +65,10 @@ def write(
 ) -> None:
     """Write a pools file, a comparison or a fleet plan as the files that put its machines up.
 
-    A plain tree that needs no chipwise to be applied: Terraform, the router's pools file for the same machines, a
-    README with the steps. Nothing is written that can't work as a whole: a chip the provider has not, a count that is
-    not whole slices or hosts, terms on which a machine is not to be had, a reservation without its name are refused.
+    A plain tree that needs no chipwise to be applied: Terraform of a GKE cluster, or the configuration of a Slurm
+    cluster with the programs for its cloud nodes; the router's pools file for the same machines; a README with the
+    steps. Nothing is written that can't work as a whole: a chip the provider has not, a count that is not whole slices
+    or hosts, terms on which a machine is not to be had, a reservation without its name are refused.
     """
     from chipwise import api
     from chipwise.present.output import show
