@@ -1,4 +1,4 @@
-"""chipwise deploy: a decision as the files that put its machines up."""
+"""chipwise deploy: a decision as the files that put its machines up, and why jobs wait there."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from chipwise.errors import InputError
 EXAMPLES = """\b
 Examples:
   chipwise deploy write examples/pools/kubernetes.yaml --to cluster
+  chipwise deploy explain examples/deploy/pending.json
 """
 WRITE_EXAMPLES = """\b
 Examples:
@@ -23,9 +24,15 @@ Examples:
   chipwise deploy write examples/deploy/pretrain.json --to reserved --term reserved --reservation v5p=research
   chipwise deploy write examples/pools/kubernetes.yaml --target slurm --zone us-central1-a --to lab
 """
+EXPLAIN_EXAMPLES = """\b
+Examples:
+  chipwise deploy explain examples/deploy/pending.json
+  chipwise deploy explain examples/deploy/pending.json --job llama-pretrain -o json
+  chipwise deploy explain examples/deploy/squeue.json
+"""
 BY_POOL = "POOL=VALUE"
 
-app = group("deploy", "Write a decision as the files that put its machines up.", EXAMPLES)
+app = group("deploy", "Write a decision as the files that put its machines up, and say why jobs wait there.", EXAMPLES)
 
 
 @app.command("write", epilog=WRITE_EXAMPLES)
@@ -88,6 +95,27 @@ def write(
         period=period,
     )
     show(answer, output, out)
+
+
+@app.command("explain", epilog=EXPLAIN_EXAMPLES)
+def explain(
+    files: Annotated[
+        list[Path], argument("FILE...", "What `kubectl get ... -o json` or `squeue --json` printed; several together.")
+    ],
+    job: Annotated[str | None, option("--job", "NAME", "This job alone.")] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Say why jobs wait, each in one line: what is missing, in whose words, and what to do.
+
+    Reads pods, jobs, job sets, workloads of Kueue, provisioning requests and events of Kubernetes
+    (kubectl get pods,jobs,jobsets,workloads,provisioningrequests,events -A -o json), and the queue of Slurm
+    (squeue --json). Events of one file tell of pods of another.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    show(api.deploy_explain(*files, job=job), output, out)
 
 
 def _terms(words: list[str]) -> dict[str, str]:
