@@ -71,6 +71,12 @@ def test_the_promise_holds_on_the_published_kernels(trained):
     assert k["over_20us"]["mape"] <= 0.12
     assert k["summary"]["eligible"] > 1000
     assert k["summary"]["predicted"] >= 0.95 * k["summary"]["eligible"]
+    left_out = k["leave_one_source_out"]
+    assert 0.85 <= k["summary"]["coverage90"] <= 0.95
+    assert 0.85 <= left_out["summary"]["coverage90"] <= 0.95
+    assert {"bulk", "overhead"} == left_out["by_mode"].keys()
+    assert all(part["coverage90"] >= 0.84 for part in left_out["by_metric"].values())
+    assert {"gemm/chip", "gemm/design", "reduce/vendor"} <= k["by_distance"].keys()
 
 
 def test_a_row_in_json_has_what_is_promised(trained):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,9 @@ from chipwise.calibrate.compiled_steps import compiled_errors, compiled_interval
 from chipwise.calibrate.cross_validation import Rows, cross_validate, spread_over_folds
 from chipwise.calibrate.dated_files import compiled_path, merge, rounded, write_dated
 from chipwise.calibrate.kernel_fits import trial
+from chipwise.calibrate.kernel_points import points
+from chipwise.calibrate.kernel_widths import Error, error_of, measured
+from chipwise.calibrate.kernel_widths import learn as learn_widths
 from chipwise.calibrate.kernels import fit_kernels
 from chipwise.calibrate.published import published_rows
 from chipwise.calibrate.steps import (
@@ -64,14 +66,14 @@ def calibrate_training(root: Path, date: str, say: Say = print, sweep: Path | No
     where = np.array([folds[g] for g in steps.group])
     alike = likeness(steps, where), likeness(steps, steps.source)
     say(f"  by group left out: mean {mean_error(cross):.1%}, median {median_error(cross):.1%}")
-    without, blind_kernels = _kernels_left_out(root, kernel, compiled)
+    without, kernel_intervals = _kernels_left_out(root, kernel, compiled)
     blind = _sources_left_out(rows, steps, without, compiled)
     say(f"  by source left out: mean {mean_error(blind):.1%}, median {median_error(blind):.1%}")
     intervals = _intervals(rows, cross, blind, *alike)
     for i, refit in enumerate(refits):  # a fold's interval knows nothing of the fold
         others = np.flatnonzero(where != i)
         refit["intervals"] = _intervals([rows[j] for j in others], *(e[others] for e in (cross, blind, *alike)))
-    intervals["kernels"] = kernel_intervals(kernel, blind_kernels)
+    intervals["kernels"] = kernel_intervals
     for source, entry in without.items():
         if "step" not in entry:
             continue
@@ -214,32 +216,29 @@ def _intervals(
 
 def _kernels_left_out(
     root: Path, rows: Sequence[KernelRow], compiled: Mapping[str, Any]
-) -> tuple[dict[str, dict[str, Any]], Array]:
-    """Kernels and links refitted without each source of kernel rows; the errors of the rows left out."""
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Kernels and links refitted without each source of kernel rows, and intervals from the errors of those left out.
 
-    def refit(source: str, _: Rows, unseen: Rows) -> tuple[dict[str, Any], Array]:
+    The intervals beside each refit come from the other sources' errors alone.
+    """
+    without: dict[str, dict[str, Any]] = {}
+    errors: dict[str, list[Error]] = {}
+    for source in sorted({row.source for row in rows}):
         kernels, links, residuals = fit_kernels(root, source, compiled)
         blind = trial(kernels, links, residuals, compiled)
-        left = [rows[i] for i in unseen]
-        errors = [log(row.observed_s / predict_kernel(row.kernel, row.chip, blind)) for row in left]
-        tables = {"kernels": kernels, "links": links, "residuals": residuals}
-        return {"kernel_tables": tables}, np.array(errors)
-
-    without, errors = cross_validate(refit, np.array([row.source for row in rows]))
-    for source, entry in without.items():  # intervals from the other sources' errors alone
-        others = [i for i, row in enumerate(rows) if row.source != source]
-        entry["kernel_tables"]["intervals"] = kernel_intervals([rows[i] for i in others], errors[others])
-    return without, errors
-
-
-def kernel_intervals(rows: Sequence[KernelRow], errors: Array) -> dict[str, list[float]]:
-    """Conformal bounds of kernel errors by operation."""
-    by_op: dict[str, list[float]] = {}
-    for row, e in zip(rows, errors, strict=True):
-        by_op.setdefault(row.kernel.op, []).append(float(e))
-    out = {op: list(quantile_pair(e)) for op, e in by_op.items() if len(e) >= FEWEST}
-    out["any"] = list(quantile_pair([float(e) for e in errors]))
-    return out
+        sources = measured(points(root, source))
+        errors[source] = [
+            error_of(row, predict_kernel(row.kernel, row.chip, blind), sources) for row in rows if row.source == source
+        ]
+        intervals = {"measured": sources}
+        without[source] = {
+            "kernel_tables": {"kernels": kernels, "links": links, "residuals": residuals, "intervals": intervals}
+        }
+    for source, entry in without.items():
+        others = [error for name, some in errors.items() if name != source for error in some]
+        entry["kernel_tables"]["intervals"]["widths"] = learn_widths(others)
+    every = [error for some in errors.values() for error in some]
+    return without, {"measured": measured(points(root)), "widths": learn_widths(every)}
 
 
 def write(content: Mapping[str, Any], folder: Path) -> list[Path]:

@@ -117,7 +117,7 @@ def _of_metric(metric: str, table: Mapping[tuple[str, Distance], Mapping[str, li
         lacking = max(GROUPS - len(groups), 0)
         whole = sum(weight for _, weight in farther)
         weighted += [(value, lacking * weight / whole) for value, weight in farther if lacking]
-        pairs[distance] = _bounds(weighted)
+        pairs[distance] = weighted_bounds(weighted)
         farther = weighted
     out: dict[Distance, Width] = {}
     low = high = 0.0
@@ -128,7 +128,7 @@ def _of_metric(metric: str, table: Mapping[tuple[str, Distance], Mapping[str, li
     return out
 
 
-def _bounds(weighted: Weighted) -> tuple[float, float]:
+def weighted_bounds(weighted: Weighted) -> tuple[float, float]:
     """The quantiles between which all but a tail of the weight lies on each side."""
     return _quantile(sorted(weighted)), -_quantile(sorted((-value, weight) for value, weight in weighted))
 

@@ -14,17 +14,18 @@ from chipwise.serving.widths import Error, from_columns, learn
 from chipwise.validate.summary import Pair, summary
 
 METRICS = ("throughput", "tpot", "ttft")
+OPERATIONS = ("gemm", "attention", "copy", "gather", "reduce", "exchange")  # of kernels
 Key = tuple[str, Distance]
 Summary = Mapping[str, Any]
 
 
 def by_distance(pairs: Iterable[tuple[str, Pair]]) -> dict[str, Summary]:
-    """Figures of each metric by the distance of their predictions, and the interval that is typical there."""
+    """Figures of each metric, or kind of kernel, by the distance of their predictions, and the typical interval."""
     table: dict[Key, list[Pair]] = defaultdict(list)
     for metric, pair in pairs:
         if pair.estimate.distance is not None:
             table[metric, pair.estimate.distance].append(pair)
-    keys = [(metric, distance) for metric in METRICS for distance in DISTANCES]
+    keys = [(name, distance) for name in (*METRICS, *OPERATIONS) for distance in DISTANCES]
     return {
         f"{metric}/{distance}": {
             **summary(len(some), some),

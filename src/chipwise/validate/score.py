@@ -19,6 +19,7 @@ from chipwise.validate import bench_rows, edge_rows, kernel_rows, open_rows, ser
 from chipwise.validate.by_distance import left_out_whole
 from chipwise.validate.compiled import Compile, CompiledRow, compiled_row, memory_summary
 from chipwise.validate.edge import EDGE, score_edge_row
+from chipwise.validate.kernel_widths import regime_of
 from chipwise.validate.kernels import predict_kernel_row
 from chipwise.validate.open_loop import OPEN, score_open_row
 from chipwise.validate.scored import Scored, sections, summary
@@ -111,8 +112,10 @@ def score_row(
             other = predict_kernel_row(parsed, without)
     except ChipwiseError as error:
         return Scored(*base, None, None, str(error))
-    runner = runner_of(parsed, mine) if kind == "training" else None
-    return Scored(*base, mine, other, "", compiled, runner=runner)
+    if kind != "training":
+        regime = str(regime_of(parsed.kernel, mine.value))
+        return Scored(*base, mine, other, "", metric=parsed.kernel.op, mode=regime)
+    return Scored(*base, mine, other, "", compiled, runner=runner_of(parsed, mine))
 
 
 def score(

@@ -39,10 +39,12 @@ class Scored:
     left_out: Estimate | None  # predicted with the row's source left out of the calibration
     refusal: str
     compiled: CompiledRow | None = None  # where the row was scored by its compiled schedule
-    metric: str = (
-        ""  # of inference: "throughput", "ttft", "tpot" or "e2e"; of edge rows "latency", "throughput" or "energy"
+    # of inference: "throughput", "ttft", "tpot" or "e2e"; of edge rows "latency", "throughput" or "energy"; of kernels
+    # the operation
+    metric: str = ""
+    mode: str = (
+        ""  # of inference: "fixed_batch", "scheduled" or "open"; of edge rows the scenario; of kernels the regime
     )
-    mode: str = ""  # of inference: "fixed_batch", "scheduled" or "open"; of edge rows the scenario
     runner: Runner | None = None  # of training rows that were predicted: for the same model on other chips
     also: Mapping[str, Estimate] = field(default_factory=dict)  # of edge rows: with the whole device or model left out
 
@@ -86,7 +88,7 @@ def sections(scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 def _distances(scored: Sequence[Scored]) -> dict[str, Any]:
-    """Serving figures by distance with their source left out; nothing of rows that have none."""
+    """Figures of serving and kernels by distance with their source left out; nothing of rows that have none."""
     pairs = [(s.metric, Pair(s.observed, s.left_out)) for s in scored if s.observed is not None and s.left_out]
     table = by_distance(pairs)
     return {"by_distance": table} if table else {}
