@@ -72,10 +72,11 @@ def write(
 ) -> None:
     """Write a pools file, a comparison or a fleet plan as the files that put its machines up.
 
-    A plain tree that needs no chipwise to be applied: Terraform of a GKE cluster, or the configuration of a Slurm
-    cluster with the programs for its cloud nodes; the router's pools file for the same machines; a README with the
-    steps. Nothing is written that can't work as a whole: a chip the provider has not, a count that is not whole slices
-    or hosts, terms on which a machine is not to be had, a reservation without its name are refused.
+    A plain tree that needs no chipwise to be applied: Terraform of a GKE cluster with its queues and templates, or the
+    configuration of a Slurm cluster with the programs for its cloud nodes; the router's pools file for the same
+    machines; a README with the steps. Nothing is written that can't work as a whole: a chip the provider has not, a
+    count that is not whole slices or hosts, terms on which a machine is not to be had, a reservation without its name
+    are refused.
     """
     from chipwise import api
     from chipwise.present.output import show
