@@ -57,6 +57,7 @@ VERBS = (
     "deploy_ci",
     "deploy_comment",
     "deploy_compile",
+    "deploy_explain",
     "deploy_write",
     "update_prices",
 )
