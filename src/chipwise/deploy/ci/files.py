@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from os.path import normpath
 from pathlib import Path
 
 from chipwise.catalog import load
@@ -64,8 +65,8 @@ def _is_torch(flag: bool | None, program: str) -> bool:
 
 
 def inside(folder: Path, file: Path) -> str:
-    """A file's path from the root of a repository, with slashes."""
+    """A file's path from the root of a repository, with slashes; links are left as they are: git has them so too."""
     try:
-        return file.resolve().relative_to(folder.resolve()).as_posix()
+        return Path(normpath(file.absolute())).relative_to(normpath(folder.absolute())).as_posix()
     except ValueError:
         raise InputError("checks", str(file), f"a file inside {folder}, where workflows find it") from None
