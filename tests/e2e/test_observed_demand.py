@@ -11,6 +11,8 @@ from ledger_cases import POOLS, options, start
 
 import chipwise as cw
 from chipwise.fleet.demand import read_demand
+from chipwise.observe.exporters import samples_of
+from chipwise.observe.store.store import open_store
 from chipwise.route.backend import AttemptStatus
 from chipwise.route.job import Job, Variant
 from chipwise.route.ledger import NewJob, open_ledger
@@ -110,6 +112,73 @@ def test_the_file_is_planned_as_it_is(book):
     assert "growth a month" in file.read_text() and "8.00 h (median), 2 of them" in file.read_text()
     plan = json.loads(chipwise_here("fleet", "plan", str(file), "--no-sensitivity", "-o", "json", env=env).stdout)
     assert plan["plan"]["usd"] > 0 and not plan["relax"]
+
+
+def vllm_page(counts, engines=("0", "1")):
+    """What two engines of a server say, each of its own."""
+    lines = []
+    for engine, count in zip(engines, counts, strict=True):
+        for reason, share in (("stop", 0.75), ("length", 0.25)):
+            labels = f'engine="{engine}",model_name="m",finished_reason="{reason}"'
+            lines.append(f"vllm:request_success_total{{{labels}}} {count * share}")
+        lines.append(f'vllm:num_requests_running{{engine="{engine}",model_name="m"}} 3')
+    return lines
+
+
+def test_servers_that_print_nothing_are_known_by_their_counters(book, tmp_path):
+    """Two servers of two engines on one host, told apart by their ports; one of them starts again."""
+    url, store, now = str(tmp_path / "ledger.db"), str(tmp_path / "telemetry.db"), time.time()
+    began = (now - 6 * DAY) // DAY * DAY
+    rates = {8000: 2.0, 8001: 0.5}  # of an engine: a service of 4/s and one of 1/s
+    with open_ledger(url) as ledger:
+        ledger.settle({"local": ("mark", str(tmp_path))}, "r1", "host", 1, "fastest", began, 30.0)
+        for port in rates:
+            work = {**SERVE, "serve": {**SERVE["serve"], "input": port}}
+            variants = tuple(Variant(n, n, 2, command=("vllm", "serve", "--port", str(port))) for n in ("gpu", "tpu"))
+            (job,) = ledger.submit([NewJob(Job(f"s{port}", variants, workload=json.dumps(work)), options())], began)
+            (row,) = ledger.decide("r1", "fastest", [start(job)], began, 30.0, POOLS)
+            ledger.mark_submitted(row.id, "4711", began)
+            ledger.observe(row.id, AttemptStatus(row.id, "4711", "running", started=began, where="gpu-7"), began)
+    with open_store(store) as telemetry:
+        for second in range(0, int(5.5 * DAY), 600):
+            samples = []
+            for port, rate in rates.items():
+                again = second - 2 * DAY if port == 8000 and second >= 2 * DAY else second
+                samples += samples_of(vllm_page([again * rate] * 2), "gpu-7.example.com", f"gpu-7.example.com:{port}")
+            telemetry.write(samples, int(began) + second)
+        telemetry.roll_up(int(now))
+    answer = cw.observe_demand(book[1], url, store=store, months=2)
+    means = {one.past.workload["serve"]["input"]: one.past for one in answer.demands}
+    assert {port: past.counted for port, past in means.items()} == {8000: True, 8001: True}
+    for port, rate in rates.items():
+        shown = sum(m.amount * m.share for m in means[port].months) / sum(m.share for m in means[port].months)
+        assert shown == pytest.approx(2 * rate, rel=0.01)
+    assert "by what its servers counted" in str(answer) and "by what its servers counted" in answer.text
+
+
+def test_what_is_observed_is_planned_without_a_file(book):
+    url, pools, _ = book
+    env = {"CHIPWISE_LEDGER": url}
+    words = ["fleet", "plan", "--demand", "observed", "--pools", str(pools), "--months", "2", "--on", "h100,v5e"]
+    answer = chipwise_here(*words, "--no-sensitivity", "-o", "json", env=env)
+    file = cw.observe_demand(pools, url, months=2, on="h100,v5e").contents()
+    assert json.loads(answer.stdout)["plan"]["usd"] == cw.plan_fleet(file, sensitivity=False).plan.usd
+    assert "secret, 1 job, 200 chip-hours" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "DEMAND: missing"),
+        (["--demand", "guessed"], "--demand: 'guessed'"),
+        (["--demand", "observed"], "--pools FILE beside it"),
+        (["mixed.yaml", "--months", "3"], "--months: '3'"),
+        (["mixed.yaml", "--demand", "observed"], "can't combine"),
+    ],
+)
+def test_a_plan_has_one_demand(words, sentence):
+    answer = chipwise_here("fleet", "plan", *words)
+    assert answer.returncode == 2 and sentence in answer.stderr and answer.stderr.count("\n") == 1
 
 
 def test_the_high_case_asks_for_more(book):

@@ -54,6 +54,7 @@ VERBS = (
     "fleet_goodput",
     "alert_rules",
     "dashboards",
+    "deploy_write",
     "update_prices",
 )
 TYPES = ("Knowledge", "Estimate")

@@ -39,6 +39,15 @@ Examples:
 CASES = ("likely", "low", "high")
 SinceOpt = Annotated[str | None, option("--since", "WHEN", "From a day on (2026-08-01), or so long ago (90d).")]
 
+StartOpt = Annotated[str | None, option("--start", "MONTH", "First month of the plan. Default: the next one.")]
+MonthsOpt = Annotated[int, option("--months", "N", "Months of the plan.", min=1)]
+CaseOpt = Annotated[
+    str, option("--case", "WHICH", "likely (the median), low or high (ends of the 90 % interval).", one_of(*CASES))
+]
+RentedOpt = Annotated[
+    str | None, option("--on", "CHIPS", "That may be rented: h100,v6e. Default: those of the pools.", complete_chips)
+]
+
 
 def rates(
     pools: PoolsFile,
@@ -105,15 +114,11 @@ def demand(
     pools: PoolsFile,
     ledger: LedgerOpt = "",
     since: SinceOpt = None,
-    start: Annotated[str | None, option("--start", "MONTH", "First month of the plan. Default: the next one.")] = None,
-    months: Annotated[int, option("--months", "N", "Months of the plan.", min=1)] = 12,
-    case: Annotated[
-        str, option("--case", "WHICH", "likely (the median), low or high (ends of the 90 % interval).", one_of(*CASES))
-    ] = "likely",
-    on: Annotated[
-        str | None,
-        option("--on", "CHIPS", "That may be rented: h100,v6e. Default: those of the pools.", complete_chips),
-    ] = None,
+    start: StartOpt = None,
+    months: MonthsOpt = 12,
+    case: CaseOpt = "likely",
+    on: RentedOpt = None,
+    store: StoreOpt = "",
     to: Annotated[
         Path | None, option("--to", "FILE", "Write a demand file (YAML): review it, then `fleet plan FILE`.")
     ] = None,
@@ -122,16 +127,26 @@ def demand(
 ) -> None:
     """What this ledger's jobs asked of chips month by month, with growth and how sure it is: a demand for `fleet plan`.
 
-    Training runs by when they were submitted, services by the requests that their servers' logs show, with the hours
-    of their peak. A short history says little of growth: its months to come are wide. Jobs that say no workload are
-    left out, with their chip-hours: nobody could size other chips for them.
+    Training runs by when they were submitted, services by the requests that their servers' logs show, or else their
+    counters in a store of telemetry, with the hours of their peak. A short history says little of growth: its months to
+    come are wide. Jobs that say no workload are left out, with their chip-hours: nobody could size chips for them.
     """
     from chipwise import api
     from chipwise.present.output import show
     from chipwise.present.progress import progress
 
     with progress("reading the ledger"):
-        answer = api.observe_demand(pools, ledger, since=since, start=start, months=months, case=case, on=on, to=to)
+        answer = api.observe_demand(
+            pools,
+            ledger,
+            since=since,
+            start=start,
+            months=months,
+            case=case,
+            on=on,
+            to=to,
+            store=store or None,
+        )
     show(answer, output, out)
 
 

@@ -14,6 +14,7 @@ from chipwise.observe.data_files import rows
 from chipwise.observe.formats.documents import ExpositionReader, labels_of, readable
 
 INSTANCE = "GPU_I_ID"  # of a MIG instance
+INSTANCE_LABEL = "instance"  # by which Prometheus tells endpoints apart
 KEPT = (
     "gpu", "modelName", "card_model", "model", "model_name", "pod", "namespace", "container", "job_id",
     "attempt", "pod_uid", "pci", "link", "fault", "xid", "notice", "instrument", "flavor", "resource", "status",
@@ -23,11 +24,12 @@ KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """An exporter, by the labels that name a machine and a device of it, best first."""
+    """An exporter, by the labels that name a machine and a device of it, best first; and labels of its own to keep."""
 
     name: str
     hosts: tuple[str, ...]
     devices: tuple[str, ...]
+    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ class Sample:
 def exporters() -> Mapping[str, Exporter]:
     """Exporters by name."""
     return {
-        row["exporter"]: Exporter(row["exporter"], tuple(row["host"].split()), tuple(row["device"].split()))
+        row["exporter"]: Exporter(
+            row["exporter"], tuple(row["host"].split()), tuple(row["device"].split()), tuple(row["labels"].split())
+        )
         for row in rows("exporters.csv")
     }
 
@@ -64,12 +68,17 @@ def exporters() -> Mapping[str, Exporter]:
 @cache
 def mapping() -> Mapping[str, Mapped]:
     """Metrics by the name that their exporter gives them."""
-    return {
+    plain = {
         row["metric"]: Mapped(row["series"], float(row["scale"]), row["unit"], row["kind"], row["exporter"])
         for row in rows("series.csv")
     }
+    return plain | {
+        f"{row['metric']}{BUCKET}": Mapped(f"{row['series']}{BUCKET}", 1.0, "count", "counter", row["exporter"])
+        for row in rows("histograms.csv")
+    }
 
 
+BUCKET = "_bucket"  # how a histogram's counters end, one for each bound (label le)
 PREFIX = "amd_"  # that AMD's exporter may be told to write before its names
 
 
@@ -101,8 +110,8 @@ def sample_of(name: str, labels: Mapping[str, str], amount: float, host: str) ->
     return Sample(mapped.series, their_host or host, device, more_labels, amount * mapped.scale)
 
 
-def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
-    """The samples of a page; `host` is where it came from, for metrics that name none."""
+def samples_of(lines: Iterable[str], host: str, instance: str = "") -> list[Sample]:
+    """The samples of a page; `host` and `instance` (with a port) are where it came from, where metrics name none."""
     reader = ExpositionReader()
     reader.typed = 1  # an exporter may leave its comments out: here every page is one
     for line in lines:
@@ -115,20 +124,21 @@ def samples_of(lines: Iterable[str], host: str) -> list[Sample]:
         for text, amount in values.items():
             value = amount * mapped.scale
             if isfinite(value):
-                their_host, device, more_labels = _whose(mapped.exporter, text)
+                their_host, device, more_labels = _whose(mapped.exporter, text, instance)
                 out.append(Sample(mapped.series, their_host or host, device, more_labels, value))
     return out
 
 
 @lru_cache(maxsize=2**16)  # an exporter says the same of a device every few seconds, for each of its metrics
-def _whose(exporter: str, text: str) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+def _whose(exporter: str, text: str, instance: str) -> tuple[str, str, tuple[tuple[str, str], ...]]:
     """The host and the device that labels name, and the labels that are kept."""
-    return _named(exporter, labels_of(text))
+    labels = labels_of(text)
+    return _named(exporter, {INSTANCE_LABEL: instance, **labels} if instance else labels)
 
 
 def _named(exporter: str, labels: Mapping[str, str]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
     of = exporters()[exporter]
-    more_labels = tuple((label, labels[label]) for label in KEPT if labels.get(label))
+    more_labels = tuple((label, labels[label]) for label in (*KEPT, *of.labels) if labels.get(label))
     device = "/".join(filter(None, (_first(labels, of.devices), labels.get(INSTANCE))))
     return _first(labels, of.hosts), device, more_labels
 

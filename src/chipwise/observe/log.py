@@ -29,7 +29,7 @@ WARM_UP = 3  # steps after a start that compile, or are told before they have ru
 FEWEST_SETTLED = 3  # steps behind the warm-up from which a run has settled
 _STEP_TIME = re.compile(r"Step Time\s*:\s*([\d.]+)s.{0,200}?GPU utilization:\s*([\d.]+)\s*(?:MODEL_)?TFLOP/s/GPU")
 _TOTAL = re.compile(r"\biteration\s+\d+/\s*(\d+)|\bglobal_step\s+\d+/(\d+)|\bstep\s+\d+/(\d+)")
-_NOT_VALUES = ("rank", "at", "line")
+_NOT_VALUES = ("rank", "engine", "at", "line")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ class ServingWindow:
     kv_cache_usage: float | None = None  # a share of one
     prompt_tokens_per_s: float | None = None
     generation_tokens_per_s: float | None = None
+    engine: str = ""  # of the server, where its line says so: data parallel ranks, servers that print into one log
     at: float | None = None  # seconds since 1970, by the stamp of its line
 
 

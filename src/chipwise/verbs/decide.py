@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chipwise.knowledge import Knowledge
     from chipwise.layout.view import LayoutSearch
     from chipwise.observe.advice.view import PoolAdvice
+    from chipwise.observe.demand.view import ObservedDemand
     from chipwise.report.parts import Report
     from chipwise.verbs.arguments import Progress, WorkloadLike
 
@@ -221,7 +222,7 @@ def cost(
 
 
 def plan_fleet(
-    demand: str | Path | Mapping[str, Any],
+    demand: str | Path | Mapping[str, Any] | ObservedDemand,
     *,
     gap: float = defaults.GAP,
     time_limit: str | float = defaults.TIME_LIMIT,
@@ -232,9 +233,9 @@ def plan_fleet(
 ) -> PlannedFleet:
     """Plan the cheapest mix of chips over time that meets a demand, with how good it is proved to be.
 
-    `demand` is a demand file, or what one holds. The solver stops once no plan can be cheaper by more than `gap`, and
-    takes at most `time_limit` for each plan; `cautious` plans by the bad end of every prediction's interval;
-    `sensitivity` solves again with demand and prices up and down.
+    `demand` is a demand file, what one holds, or the answer of `observe_demand`. The solver stops once no plan can be
+    cheaper by more than `gap`, and takes at most `time_limit` for each plan; `cautious` plans by the bad end of every
+    prediction's interval; `sensitivity` solves again with demand and prices up and down.
 
     >>> train = {"model": "llama-3.1-8b", "train": {"steps": 100, "global_batch": 256, "sequence": 4096}}
     >>> fleet = plan_fleet(
@@ -256,7 +257,8 @@ def plan_fleet(
     options = PlanOptions(gap, seconds_of(time_limit, "time_limit"), cautious, sensitivity)
     if isinstance(demand, str | Path):
         return plan_demand(read_demand(demand, known.today), known, options, progress)
-    return plan_demand(demand_of(demand, today=known.today), known, options, progress)
+    contents = demand if isinstance(demand, Mapping) else demand.contents()
+    return plan_demand(demand_of(contents, today=known.today), known, options, progress)
 
 
 def report(

@@ -137,13 +137,15 @@ def observe_demand(
     case: str = "likely",
     on: str | Sequence[str] | None = None,
     to: str | Path | None = None,
+    store: str | Path | None = None,
     knowledge: Knowledge | None = None,
 ) -> ObservedDemand:
     """Say what a ledger's jobs asked of chips month by month, and what that makes of the months to come.
 
     `pools` is the pools file of its router. `to` is a demand file to write, for ``plan_fleet``: of `months` from
     `start` on (``"2027-01"``; by default the next), in the ``"likely"``, ``"low"`` or ``"high"`` `case` of the 90 %
-    interval, on the chips of the pools or on those that `on` names.
+    interval, on the chips of the pools or on those that `on` names. `store` is of the telemetry that has the
+    counters of servers whose output is not to be had; by default one's own, where there is one.
 
     >>> observe_demand("examples/pools/local.yaml", "nowhere.db", case="worst")
     Traceback (most recent call last):
@@ -154,7 +156,7 @@ def observe_demand(
     from dataclasses import replace
 
     from chipwise.catalog import exact_chip, load
-    from chipwise.errors import InputError, Refusal, UnknownName
+    from chipwise.errors import InputError, UnknownName
     from chipwise.observe.demand.demand_file import Frame, WorkloadDemand
     from chipwise.observe.demand.history import observed_demand
     from chipwise.observe.demand.records import Case, LeftOut, Skipped, month_index
@@ -163,7 +165,7 @@ def observe_demand(
     from chipwise.observe.goodput.fleet import attempt_log
     from chipwise.route.ledger import open_view
     from chipwise.route.load.pools import read_pools
-    from chipwise.verbs.arguments import knowledge_of
+    from chipwise.verbs.arguments import knowledge_of, own_telemetry
 
     if case not in list(Case):
         raise UnknownName("case", case, list(Case))
@@ -181,8 +183,9 @@ def observe_demand(
     except UnknownName as error:
         raise UnknownName("on", str(error.value), load().chips, what="chip") from None
     theirs = read_pools(pools, know).pools
-    with open_view(ledger, create=False) as book:
-        observed = observed_demand(book, begin, now, lambda attempt: attempt_log(ledger, attempt))
+    telemetry = own_telemetry(store)
+    with telemetry or nullcontext(), open_view(ledger, create=False) as book:
+        observed = observed_demand(book, begin, now, lambda attempt: attempt_log(ledger, attempt), telemetry)
     demands = [
         WorkloadDemand(past=past, trend=trend_of(past.months, past.kind, first, months))
         for past in observed.pasts[:MOST_WORKLOADS]
@@ -205,11 +208,7 @@ def observe_demand(
         chips=rented,
     )
     answer = ObservedDemand(observed=observed, demands=demands, skipped=[*observed.skipped, *many], frame=frame)
-    if to is None:
-        return answer
-    if not demands:
-        raise Refusal("no job says what it runs", "jobs with a workload: a plan sizes other chips for it")
-    return replace(answer, file=answer.write(Path(to)))
+    return answer if to is None else replace(answer, file=answer.write(Path(to)))
 
 
 def _month_of(text: str) -> int:

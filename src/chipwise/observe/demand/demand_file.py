@@ -78,6 +78,8 @@ def _workload(one: WorkloadDemand, frame: Frame) -> Iterator[str]:
     )
     if past.declared:
         yield "  # the rate is the workload's own: nothing that its servers printed is to be had"
+    if past.counted:
+        yield "  # by what its servers counted, where they printed nothing"
     if past.kind is Kind.SERVICE:
         yield from _entry(past.name, past.workload, "serve", _serve(past, trend, frame.case))
         return

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.observe.demand.records import Kind, LeftOut, Month, Observed, Past, Peak, Skipped, month_index
-from chipwise.observe.goodput.from_ledger import zone_of
+from chipwise.observe.demand.requests import RequestRates, add_requests, counted_rates, printed_rates
 from chipwise.observe.log import Log
-from chipwise.observe.records import ServingWindow
+from chipwise.observe.serving.counters import ServerCounters
+from chipwise.observe.store.store import TelemetryStore
 from chipwise.route.ledger import LedgerView
 from chipwise.route.ledger.records import CANCELLED, AttemptRow, JobRow
 from chipwise.units import HOUR
@@ -29,6 +30,26 @@ PEAK_FROM = 1.2  # times the day's mean: less is no peak that is worth chips of 
 FEWEST_DAYS = 3  # of every hour of the day, of which its mean is taken
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What says how much was asked of servers."""
+
+    read: ReadLog
+    counters: ServerCounters | None
+
+    def rates(
+        self, attempt: AttemptRow, workload: ServingWorkload, span: tuple[float, float]
+    ) -> tuple[RequestRates | None, bool]:
+        """Requests of an attempt by what it printed, else by what its engines counted; and whether it is by those."""
+        log = self.read(attempt)
+        rates = printed_rates(log, workload, span) if log is not None else None
+        if rates is not None or self.counters is None:
+            return rates, False
+        counted = self.counters.counted(attempt, span)
+        rates = counted_rates(counted, workload) if counted is not None else None
+        return rates, rates is not None
+
+
 @dataclass(slots=True)
 class _Group:
     """Jobs of one workload."""
@@ -38,8 +59,10 @@ class _Group:
     jobs: list[JobRow] = field(default_factory=list)
 
 
-def observed_demand(book: LedgerView, since: float, now: float, read: ReadLog) -> Observed:
-    """What was asked of chips from a moment on."""
+def observed_demand(
+    book: LedgerView, since: float, now: float, read: ReadLog, telemetry: TelemetryStore | None = None
+) -> Observed:
+    """What was asked of chips from a moment on; of servers that print nothing, by their counters."""
     attempts: dict[str, list[AttemptRow]] = {}
     for attempt in book.attempts():
         attempts.setdefault(attempt.job_id, []).append(attempt)
@@ -47,15 +70,16 @@ def observed_demand(book: LedgerView, since: float, now: float, read: ReadLog) -
     groups, skipped = _groups([job for job in jobs if job.state != CANCELLED or attempts.get(job.id)], attempts, now)
     first = max(since, min((job.submitted for job in jobs), default=now))
     pasts = []
-    for group in groups:
+    workloads = [load_any(group.jobs[0].job.workload) for group in groups]
+    counters = _counters(telemetry, groups, workloads, attempts)
+    for group, workload in zip(groups, workloads, strict=True):
         tries = [attempt for job in group.jobs for attempt in attempts.get(job.id, []) if attempt.started is not None]
-        workload = load_any(group.jobs[0].job.workload)
         if not isinstance(workload, ServingWorkload):
             pasts.append(_runs(group, tries, first, now))
         elif workload.serve.arrival.kind == "offline":
             skipped.append(_skipped(group.name, LeftOut.OFFLINE, group.jobs, attempts, now))
         else:
-            service = _service(group, workload, tries, (max(since, 0.0), now), read)
+            service = _service(group, workload, tries, (max(since, 0.0), now), Sources(read, counters))
             if service is None:
                 skipped.append(_skipped(group.name, LeftOut.UNREAD, group.jobs, attempts, now))
             else:
@@ -66,6 +90,23 @@ def observed_demand(book: LedgerView, since: float, now: float, read: ReadLog) -
         skipped=skipped,
         bad_rows=[f"{what}: {error}" for what, error in book.bad_rows.items()],
     )
+
+
+def _counters(
+    telemetry: TelemetryStore | None,
+    groups: Sequence[_Group],
+    workloads: Sequence[object],
+    attempts: Mapping[str, Sequence[AttemptRow]],
+) -> ServerCounters | None:
+    jobs = {
+        job.id: job
+        for group, workload in zip(groups, workloads, strict=True)
+        if isinstance(workload, ServingWorkload)
+        for job in group.jobs
+    }
+    if telemetry is None or not jobs:
+        return None
+    return ServerCounters(telemetry, jobs, [attempt for name in jobs for attempt in attempts.get(name, [])])
 
 
 def _runs_since(attempts: Sequence[AttemptRow], since: float) -> bool:
@@ -160,21 +201,21 @@ def _service(
     workload: ServingWorkload,
     attempts: Sequence[AttemptRow],
     span: tuple[float, float],
-    read: ReadLog,
+    sources: Sources,
 ) -> Past | None:
     """A service by its servers' windows, all replicas of an hour together; by its own rate where none can be read."""
     hours: dict[int, float] = {}  # hour since 1970 -> requests
     silent: set[int] = set()  # hours of which a server did not say all
-    began, ended = span[1], 0.0
+    began, ended, counted = span[1], 0.0, False
     for attempt in attempts:
         assert attempt.started is not None
         start = max(span[0], attempt.started)
         end = attempt.ended if attempt.ended is not None else span[1]
-        log = read(attempt) if end > start else None
-        if log is None or not log.serving:
+        rates, by_counters = sources.rates(attempt, workload, (start, end)) if end > start else (None, False)
+        if rates is None:
             continue
-        began, ended = min(began, start), max(ended, end)
-        silent |= _add(hours, log, workload, (start, end))
+        began, ended, counted = min(began, start), max(ended, end), counted or by_counters
+        silent |= add_requests(hours, rates, (start, end))
     declared = not hours
     if declared:
         rate, starts = workload.serve.arrival.rate, [a.started for a in attempts if a.started is not None]
@@ -198,42 +239,8 @@ def _service(
         chip_hours=_chip_hours(attempts, span[1]),
         peak=peak_of({hour: requests for hour, requests in hours.items() if hour not in silent}),
         declared=declared,
+        counted=counted,
     )
-
-
-def _add(hours: dict[int, float], log: Log, workload: ServingWorkload, span: tuple[float, float]) -> set[int]:
-    """Requests of an attempt by hour; those hours of which no window is, which count at the mean of all windows."""
-    rates = [_requests_per_s(window, workload) for window in log.serving]
-    told_rates = [rate for rate in rates if rate is not None]
-    if not told_rates:
-        return set()
-    mean = sum(told_rates) / len(told_rates)
-    zone = zone_of(log, *span)
-    by_hour: dict[int, list[float]] = {}
-    for window, rate in zip(log.serving, rates, strict=True):
-        if rate is not None and window.at is not None and zone is not None:
-            by_hour.setdefault(int((window.at + zone) // HOUR), []).append(rate)
-    silent = set()
-    hour = int(span[0] // HOUR)
-    while hour * HOUR < span[1]:
-        seconds = min(span[1], (hour + 1) * HOUR) - max(span[0], hour * HOUR)
-        theirs = by_hour.get(hour)
-        if not theirs:
-            silent.add(hour)
-        hours[hour] = hours.get(hour, 0.0) + (sum(theirs) / len(theirs) if theirs else mean) * seconds
-        hour += 1
-    return silent
-
-
-def _requests_per_s(window: ServingWindow, workload: ServingWorkload) -> float | None:
-    """By the tokens written, else by those read: of a model that writes nothing, and of a window that does not say."""
-    for rate, tokens in (
-        (window.generation_tokens_per_s, workload.serve.output.mean),
-        (window.prompt_tokens_per_s, workload.serve.input.mean * (1 - workload.serve.prefix_hit)),
-    ):
-        if rate is not None and tokens > 0:
-            return rate / tokens
-    return None
 
 
 def _mean_rate(hours: Mapping[int, float], begin: float, end: float) -> float:

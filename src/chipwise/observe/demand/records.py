@@ -73,6 +73,7 @@ class Past:
     chips: Sequence[int] = ()  # that runs held
     peak: Peak | None = None
     declared: bool = False  # the rate is the workload's own: none was read
+    counted: bool = False  # by counters of its servers that a store has, where they printed nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

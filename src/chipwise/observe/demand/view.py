@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from chipwise.errors import Refusal
 from chipwise.io.atomic import atomic_write
+from chipwise.io.files import parse_yaml
 from chipwise.observe.demand.demand_file import Frame, WorkloadDemand, demand_text
 from chipwise.observe.demand.records import Expected, Kind, LeftOut, Observed, Skipped, month_name
 from chipwise.present.blocks import Block, Text
@@ -73,6 +75,7 @@ DEMAND_COLUMNS: tuple[Column[WorkloadDemand], ...] = (
         words=True,
     ),
     Column("declared", lambda a: a.past.declared, help="the rate is the workload's own: none was read"),
+    Column("counted", lambda a: a.past.counted, help="by its servers' counters: they printed nothing"),
     Column(
         "observed",
         lambda a: [{"month": m.name, "share": m.share, "amount": m.amount} for m in a.past.months],
@@ -103,10 +106,21 @@ class ObservedDemand(Result):
         """The demand file."""
         return demand_text(self.demands, self.frame)
 
+    @property
+    def planned(self) -> str:
+        """The demand file, of jobs that a plan can be made for."""
+        if not self.demands:
+            raise Refusal("no job says what it runs", "jobs with a workload: a plan sizes other chips for it")
+        return self.text
+
     def write(self, path: Path) -> Path:
         """Write it, for `fleet plan`."""
-        atomic_write(self.text.encode(), path, "to")
+        atomic_write(self.planned.encode(), path, "to")
         return path
+
+    def contents(self) -> Mapping[str, Any]:
+        """What the file holds, for `plan_fleet`."""
+        return parse_yaml(self.planned, self.frame.name)
 
     def record(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -130,16 +144,21 @@ class ObservedDemand(Result):
 
     def blocks(self) -> list[Block]:
         """For people."""
+        out: list[Block] = [Text(self.headline())]
+        if self.demands:
+            out.append(table(DEMAND_COLUMNS, self.demands))
+        return [*out, *(Text(line) for line in self.notes())]
+
+    def headline(self) -> str:
+        """Whose demand it is, and when."""
         until = month_name(self.frame.first + self.frame.months - 1)
         head = (
             f"ledger {safe(self.observed.ledger)}: {plural(len(self.demands), 'workload')} that a plan can be made for"
         )
-        out: list[Block] = [Text(f"{head}, {month_name(self.frame.first)} to {until}")]
-        if self.demands:
-            out.append(table(DEMAND_COLUMNS, self.demands))
-        return [*out, *(Text(line) for line in self._notes())]
+        return f"{head}, {month_name(self.frame.first)} to {until}"
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What it leaves out, and what it rests on."""
         total = sum(one.past.chip_hours for one in self.demands) + sum(one.chip_hours for one in self.skipped)
         lines = [
             f"Left out: {safe(s.name)}, {plural(s.jobs, 'job')}, {number(s.chip_hours)} chip-hours"
@@ -151,6 +170,11 @@ class ObservedDemand(Result):
             f"{safe(one.past.name)}: its own rate is taken: no output of its servers is to be had"
             for one in self.demands
             if one.past.declared
+        ]
+        lines += [
+            f"{safe(one.past.name)}: by what its servers counted, where none of their output is to be had"
+            for one in self.demands
+            if one.past.counted
         ]
         lines += [f"left out: {safe(line)}" for line in self.observed.bad_rows]
         if self.file is not None:

@@ -61,7 +61,7 @@ class ExpositionReader:
         self.found = Findings()
         self.typed = 0
         self.series: dict[str, dict[str, float]] = defaultdict(dict)
-        self._window: dict[str, float] = {}
+        self._window: dict[str, Any] = {}
 
     def read(self, line: str) -> bool:
         """Take a series."""

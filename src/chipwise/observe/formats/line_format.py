@@ -54,13 +54,24 @@ class LineFormat:
     fields: tuple[Field, ...]
     needs: tuple[tuple[str, ...], ...] = ()  # one of each
     serving: bool = False
+    engine: re.Pattern[str] | None = None  # in what stands before a part: its groups name who printed it
     general: bool = False  # takes lines of many programs: only where no other format does
 
-    def parts(self, line: str) -> Iterator[str]:
-        """The parts of a line of this format that begin where it begins: several writers may share one line."""
+    def parts(self, line: str) -> Iterator[tuple[str, str]]:
+        """The parts of a line of this format that begin where it begins, each with what stands before it.
+
+        Several writers may share one line.
+        """
         starts = [match.start() for match in self.start.finditer(line)]
+        before = 0
         for at, end in pairwise([*starts, len(line)]):
-            yield line[at:end]
+            yield line[before:at], line[at:end]
+            before = at
+
+    def engine_of(self, before: str) -> str:
+        """Who printed a part, by what stands before it; empty where it does not say."""
+        matches = list(self.engine.finditer(before)) if self.engine is not None else []
+        return "/".join(filter(None, matches[-1].groups())) if matches else ""
 
     def values(self, part: str) -> dict[str, float]:
         """What a part says."""
@@ -114,14 +125,14 @@ class LineReader:
         else:
             return False
         taken = False
-        for part in self.format.parts(line):
+        for before, part in self.format.parts(line):
             values = self.format.values(part)
             if not all(any(name in values for name in names) for names in self.format.needs):
                 self.found.unread += not self.format.general
                 continue
             taken = True
             if self.format.serving:
-                self.found.serving.append(ServingWindow(**values))
+                self.found.serving.append(ServingWindow(**values, engine=self.format.engine_of(before)))
             else:
                 self.found.steps.append(step_from(values, rank_of(line)))
         return taken

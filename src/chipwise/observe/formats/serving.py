@@ -16,6 +16,7 @@ VLLM = LineFormat(
     marks=("Avg generation throughput", "Avg prompt throughput"),
     serving=True,
     start=re.compile(r"Avg prompt throughput:"),
+    engine=re.compile(r"(?:\(([\w:.-]+ pid=\d+)[^)]*\)[^()]*)?\bEngine (\d+):"),
     fields=fields(
         ("prompt_tokens_per_s", value(r"Avg prompt throughput")),
         ("generation_tokens_per_s", value(r"Avg generation throughput")),
@@ -31,6 +32,7 @@ SGLANG = LineFormat(
     marks=("Decode batch", "Prefill batch"),
     serving=True,
     start=re.compile(r"(?:Decode|Prefill) batch"),
+    engine=re.compile(r"\b(DP\d+)\b"),
     fields=fields(
         ("running", value(r"#running-req")),
         ("waiting", value(r"#queue-req")),

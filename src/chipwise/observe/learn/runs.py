@@ -12,6 +12,7 @@ from enum import StrEnum
 from hashlib import sha256
 from os.path import normpath
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from chipwise.catalog import Accelerators, parse
@@ -23,7 +24,7 @@ from chipwise.layout import search
 from chipwise.layout.named import read_layout
 from chipwise.observe.health.diagnosis import Setting, diagnose
 from chipwise.observe.health.records import Condition
-from chipwise.observe.learn.windows import BLOCK, busy_windows, changed, times_as_long, typical
+from chipwise.observe.learn.windows import BLOCK, busy_windows, changed, engines_in, times_as_long, typical
 from chipwise.observe.log import Log, read_lines
 from chipwise.observe.pace import pace_of
 from chipwise.observe.records import CAUSES, FaultClass
@@ -217,33 +218,38 @@ def _server(source: Source, workload: ServingWorkload, calibration: Calibration)
     name, on = source.name, str(source.accelerators)
     if (sick := _sick(source)) is not None:
         return sick
-    windows = busy_windows(source.log.serving)
-    if len(windows) < FEWEST_WINDOWS:
-        detail = f"{len(windows)} busy windows of serving; {FEWEST_WINDOWS} are needed"
+    engines = [busy_windows(theirs) for theirs in engines_in(source.log.serving)]
+    least = min((len(windows) for windows in engines), default=0)
+    if least < FEWEST_WINDOWS:
+        of_one = " of an engine" if len(engines) > 1 else ""
+        detail = f"{least} busy windows of serving{of_one}; {FEWEST_WINDOWS} are needed"
         return Candidate(name=name, on=on, left_out=LeftOut.FEW_STEPS, detail=detail)
     plain = without_telemetry(calibration)
     try:
-        split = read_split(source.layout, source.accelerators.count)
-        ratios, predicted, stack = times_as_long(windows, workload, source.accelerators, split, plain)
+        split = read_split(source.layout, max(1, source.accelerators.count // len(engines)))
+        pairs = [
+            times_as_long(windows, workload, source.accelerators, split, plain, len(engines)) for windows in engines
+        ]
     except Refusal as refusal:
         return Candidate(name=name, on=on, left_out=LeftOut.UNPREDICTED, detail=str(refusal))
-    if (change := changed(ratios)) is not None:
+    if (change := next(filter(None, (changed(ratios) for ratios, _, _ in pairs)), None)) is not None:
         place, times = change
         detail = (
             f"slowed: {max(times, 1 / times):.2f} times as long {'from' if times > 1 else 'to'} window {place * BLOCK}"
         )
         return Candidate(name=name, on=on, left_out=LeftOut.SICK, detail=detail)
+    predicted = median(seconds for _, seconds, _ in pairs)
     run = ObservedRun(
         name=name,
         digest=digest_of(source.log, on),
         chip=source.accelerators.chip.id,
         chips=source.accelerators.count,
-        stack=stack,
+        stack=pairs[0][2],
         program=serving_program(workload),
         base=serving_base(plain),
         at=source.log.ended or 0.0,
-        steps=len(windows),
-        observed_seconds=predicted * typical(ratios),
+        steps=sum(len(windows) for windows in engines),
+        observed_seconds=predicted * typical([ratio for ratios, _, _ in pairs for ratio in ratios]),
         predicted_seconds=predicted,
     )
     return Candidate(name=name, on=on, run=run, labels={**source.log.versions, **source.labels})

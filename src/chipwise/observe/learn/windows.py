@@ -19,6 +19,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.errors import Refusal
 from chipwise.observe.health.changes import SLACK
 from chipwise.observe.records import ServingWindow
+from chipwise.present.numbers import plural
 from chipwise.serving.service import ServingTarget, corrections, replica_with_corrections, serving_target
 from chipwise.serving.split import Split
 from chipwise.serving.step_times import StepTimeTable
@@ -30,6 +31,14 @@ FARTHEST = 4.0  # standard deviations, by the median absolute deviation, beyond 
 SURE = 4.5  # standard deviations: about one run in a thousand at the best of a hundred splits, where nothing changes
 FEWEST_BLOCKS = 3  # on either side of a change
 _ROBUST = 1.4826  # a standard deviation in median absolute deviations, of a normal distribution
+
+
+def engines_in(windows: Sequence[ServingWindow]) -> list[list[ServingWindow]]:
+    """Windows by the engine that printed them."""
+    out: dict[str, list[ServingWindow]] = {}
+    for window in windows:
+        out.setdefault(window.engine, []).append(window)
+    return list(out.values())
 
 
 def busy_windows(windows: Sequence[ServingWindow]) -> list[ServingWindow]:
@@ -44,13 +53,20 @@ def busy_windows(windows: Sequence[ServingWindow]) -> list[ServingWindow]:
 
 
 def times_as_long(
-    windows: Sequence[ServingWindow], workload: ServingWorkload, on: Accelerators, split: Split, plain: Calibration
+    windows: Sequence[ServingWindow],
+    workload: ServingWorkload,
+    on: Accelerators,
+    split: Split,
+    plain: Calibration,
+    engines: int = 1,
 ) -> tuple[list[float], float, str]:
-    """Of each block observed over predicted; what a token takes by prediction, at the median; the stack's name."""
-    if split.chips != on.count:
+    """Of each block of one of so many engines: observed over predicted; what a token takes by prediction; the stack."""
+    if split.chips * engines != on.count:
+        replicas = on.count // split.chips
         raise Refusal(
-            f"{on} is {on.count // split.chips} replicas of {split}: which of them a line is of is not known",
-            "the log of one replica, on its own chips",
+            f"{on} is {replicas} replicas of {split}: which of them a line of {plural(engines, 'engine')} is of is not "
+            "known",
+            "the log of one replica, on its own chips; or of all, each line with its engine",
         )
     if not workload.model.writes or workload.model.family != "decoder":
         raise Refusal(f"{workload.model.name} writes no tokens one by one", "a model that does")

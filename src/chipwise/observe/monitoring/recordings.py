@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from chipwise.observe.data_files import rows
-from chipwise.observe.exporters import INSTANCE, Exporter, Mapped, exporters, mapping
+from chipwise.observe.exporters import BUCKET, INSTANCE, Exporter, Mapped, exporters, mapping
 from chipwise.observe.formats.documents import BLANKS_32, BLANKS_64
 from chipwise.observe.monitoring.records import PREFIX, Recording
 
@@ -27,6 +27,8 @@ def recordings(percentiles: Sequence[str] = PERCENTILES) -> tuple[Recording, ...
     """The rules, in the order in which they rest on one another."""
     sources: dict[tuple[str, str], list[str]] = defaultdict(list)
     for metric, mapped in mapping().items():
+        if metric.endswith(BUCKET):
+            continue  # of these are the quantiles
         sources[mapped.series, mapped.exporter].append(_scaled(metric, mapped))
     plain = [
         Recording(

@@ -57,8 +57,9 @@ def ask(url: str, timeout_s: float = TIMEOUT_S) -> Page:
         return Page(url, problem=str(getattr(error, "reason", None) or error))
     if len(body) > MAX_PAGE_BYTES:
         return Page(url, problem=f"its page is larger than {MAX_PAGE_BYTES // 2**20} MiB")
-    host = urlsplit(url).hostname or ""
-    return Page(url, samples_of(clean(body.splitlines(keepends=True)), host))
+    parts = urlsplit(url)
+    lines = clean(body.splitlines(keepends=True))
+    return Page(url, samples_of(lines, parts.hostname or "", parts.netloc.rpartition("@")[2]))
 
 
 def scrape(

@@ -201,7 +201,7 @@ class TelemetryStore(Closing):
         if row is None:
             return joined([])
         if resolution is None:
-            resolution = next((one for one in RESOLUTIONS if self._has(one, since)), HOURS)
+            resolution = self.finest(since)
         parts = list(self._blocks(int(row[0]), since, until, device, resolution))
         if resolution is HOURS:  # of days that are not over there are none yet
             finer = self.points(host, max(since, int(row[1])), until, device, FIVE_MINUTES, series)
@@ -213,8 +213,9 @@ class TelemetryStore(Closing):
             parts = [part[np.isin(part.series, series)] for part in parts]
         return joined(part[(part.at >= since) & (part.at < until)] for part in parts)
 
-    def _has(self, resolution: Resolution, since: int) -> bool:
-        return mark(self._db, f"removed {resolution.table}") <= since
+    def finest(self, since: int) -> Resolution:
+        """The finest resolution that goes back so far."""
+        return next((one for one in RESOLUTIONS if mark(self._db, f"removed {one.table}") <= since), HOURS)
 
     def _blocks(
         self, host: int, since: int, until: int, device: str | None, resolution: Resolution

@@ -1,0 +1,104 @@
+"""chipwise deploy: a decision as the files that put its machines up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from chipwise.cli.completion import one_of
+from chipwise.cli.declare import argument, group, option
+from chipwise.cli.options import OutFile, TableJsonCsv
+from chipwise.deploy.targets.names import TARGETS
+from chipwise.errors import InputError
+
+EXAMPLES = """\b
+Examples:
+  chipwise deploy write examples/pools/kubernetes.yaml --to cluster
+"""
+WRITE_EXAMPLES = """\b
+Examples:
+  chipwise deploy write examples/pools/kubernetes.yaml --to cluster
+  chipwise deploy write examples/pools/kubernetes.yaml --to cluster --topology v5e=4x4 --zone us-central1-a
+  chipwise deploy write examples/deploy/pretrain.json --to pretrain --term spot
+  chipwise deploy write examples/deploy/pretrain.json --to reserved --term reserved --reservation v5p=research
+"""
+BY_POOL = "POOL=VALUE"
+
+app = group("deploy", "Write a decision as the files that put its machines up.", EXAMPLES)
+
+
+@app.command("write", epilog=WRITE_EXAMPLES)
+def write(
+    source: Annotated[Path, argument("FROM", "A pools file, or what `compare -o json` or `fleet plan -o json` saved.")],
+    to: Annotated[Path, option("--to", "DIR", "A folder: new, empty, or one that was written before.")],
+    target: Annotated[
+        str, option("--target", "TARGET", f"What to write: {', '.join(TARGETS)}.", one_of(*TARGETS))
+    ] = "gke",
+    name: Annotated[str | None, option("--name", "NAME", "What to call it. Default: the source's name.")] = None,
+    only: Annotated[str | None, option("--only", "LIST", "These pools alone: v5e,v5e-spot.")] = None,
+    region: Annotated[str | None, option("--region", "REGION", "Where. Default: the source's region.")] = None,
+    zone: Annotated[
+        str | None, option("--zone", "ZONE", "The zone of the machines. Default: asked when applied.")
+    ] = None,
+    term: Annotated[
+        list[str] | None,
+        option("--term", "TERM", "ondemand, spot, reserved or flex-start, of all pools or POOL=TERM; repeatable."),
+    ] = None,
+    topology: Annotated[
+        list[str] | None,
+        option(
+            "--topology",
+            "POOL=SHAPE",
+            "The slices of a pool: v5e=4x4; repeatable. Default: the largest that divide it.",
+        ),
+    ] = None,
+    reservation: Annotated[
+        list[str] | None, option("--reservation", "POOL=NAME", "The reservation that a pool is taken of; repeatable.")
+    ] = None,
+    row: Annotated[str | None, option("--row", "CHIPS", "The row of a comparison: v5p:64. Default: its pick.")] = None,
+    period: Annotated[
+        str | None, option("--period", "PERIOD", "The period of a fleet plan: '2028 Q3'. Default: the first.")
+    ] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Write a pools file, a comparison or a fleet plan as the files that put its machines up.
+
+    A plain tree that needs no chipwise to be applied: Terraform, the router's pools file for the same machines, a
+    README with the steps. Nothing is written that can't work as a whole: a chip the provider has not, a count that is
+    not whole slices or hosts, terms on which a machine is not to be had, a reservation without its name are refused.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    answer = api.deploy_write(
+        source,
+        to,
+        target=target,
+        name=name,
+        only=[pool.strip() for pool in only.split(",")] if only else (),
+        region=region,
+        zone=zone,
+        term=_terms(term or []),
+        topology=_by_pool(topology or [], "topology"),
+        reservation=_by_pool(reservation or [], "reservation"),
+        row=row,
+        period=period,
+    )
+    show(answer, output, out)
+
+
+def _terms(words: list[str]) -> dict[str, str]:
+    """Terms by pool; one without a pool is that of all."""
+    split = [word.rpartition("=") for word in words]
+    return {pool: word for pool, _, word in split}
+
+
+def _by_pool(words: list[str], field: str) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for word in words:
+        pool, equals, value = word.partition("=")
+        if not (pool and equals and value):
+            raise InputError(field, word, BY_POOL)
+        chosen[pool] = value
+    return chosen

@@ -1,0 +1,1 @@
+"""Targets: what a deployment can be written for."""
