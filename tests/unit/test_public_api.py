@@ -54,6 +54,7 @@ VERBS = (
     "fleet_goodput",
     "alert_rules",
     "dashboards",
+    "deploy_check",
     "deploy_ci",
     "deploy_comment",
     "deploy_compile",

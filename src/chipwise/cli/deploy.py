@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from chipwise.cli import ci
 from chipwise.cli.completion import one_of
 from chipwise.cli.declare import argument, group, option
@@ -15,6 +17,7 @@ from chipwise.errors import InputError
 EXAMPLES = """\b
 Examples:
   chipwise deploy write examples/pools/kubernetes.yaml --to cluster
+  chipwise deploy check cluster
   chipwise deploy ci examples/ci/checks.yaml
   chipwise deploy explain examples/deploy/pending.json
 """
@@ -32,9 +35,18 @@ Examples:
   chipwise deploy explain examples/deploy/pending.json --job llama-pretrain -o json
   chipwise deploy explain examples/deploy/squeue.json
 """
+CHECK_EXAMPLES = """\b
+Examples:
+  chipwise deploy check cluster
+  chipwise deploy check cluster -o json
+"""
 BY_POOL = "POOL=VALUE"
 
-app = group("deploy", "Write a decision as the files that put its machines up, and say why jobs wait there.", EXAMPLES)
+app = group(
+    "deploy",
+    "Write a decision as the files that put its machines up, check them, and say why jobs wait there.",
+    EXAMPLES,
+)
 
 
 @app.command("write", epilog=WRITE_EXAMPLES)
@@ -98,6 +110,28 @@ def write(
         period=period,
     )
     show(answer, output, out)
+
+
+@app.command("check", epilog=CHECK_EXAMPLES)
+def check(
+    folder: Annotated[Path, argument("DIR", "A folder that `deploy write` wrote.")],
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Check a tree as a whole before it is applied: a line for each finding, and exit status 1 where there is one.
+
+    Every argument of Terraform against the provider's schema, every manifest against the fields of its kind, and the
+    chain that no other tool checks as a whole: topology, hosts and chips divide, a reservation is named and no
+    autoscaler gives it back, queues cover all that pods ask for, labels, tolerations, priorities and accounts are
+    there, and it costs no more than was decided. Says which checks ran.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    answer = api.deploy_check(folder)
+    show(answer, output, out)
+    if not answer.good:
+        raise typer.Exit(1)
 
 
 @app.command("explain", epilog=EXPLAIN_EXAMPLES)

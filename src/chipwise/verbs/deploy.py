@@ -1,4 +1,4 @@
-"""Verbs that put machines up: deploy_write, deploy_explain."""
+"""Verbs that put machines up: deploy_write, deploy_check, deploy_explain."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from chipwise.deploy.check.view import TreeCheck
     from chipwise.deploy.deployment import Term
     from chipwise.deploy.explain.view import WaitingJobs
     from chipwise.deploy.view import WrittenDeployment
@@ -65,6 +66,24 @@ def deploy_write(
     return WrittenDeployment(
         deployment=deployment, target=target, folder=folder, files=write(deployment, destination, folder)
     )
+
+
+def deploy_check(folder: str | Path) -> TreeCheck:
+    """Check a tree that `deploy_write` wrote, and that was perhaps edited, as a whole before it is applied.
+
+    Terraform against the provider's schema, manifests against the fields of their kinds, and the chain from a pod to
+    its chips: queue, quota, topology, hosts, labels, tolerations, reservation, budget.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = deploy_write("examples/pools/kubernetes.yaml", folder)
+    ...     deploy_check(folder).good
+    True
+    """
+    from chipwise.deploy.check.run import check_tree
+    from chipwise.deploy.check.view import TreeCheck
+
+    return TreeCheck(folder=Path(folder), checked=check_tree(Path(folder)))
 
 
 def _term(text: str) -> Term:
