@@ -143,7 +143,7 @@ def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
     """Exit status and output of a command whose data lie in a folder."""
     words = ["chipwise", *words_in(folder, command)]
     meant = {}
-    files = {"--out", "--folder", "--plot", "--launch", "--to"}
+    files = {"--out", "--folder", "--plot", "--launch"}
     for option in files & set(words):
         at = words.index(option) + 1
         elsewhere = Path(folder) / f"{option}{''.join(Path(words[at]).suffixes)}"
