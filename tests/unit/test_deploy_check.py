@@ -175,6 +175,12 @@ def test_a_folder_that_was_not_written_is_refused(path):
         cw.deploy_check(path)
 
 
+def test_a_tree_for_another_target_is_refused(tmp_path):
+    cw.deploy_write("examples/pools/kubernetes.yaml", tmp_path / "slurm", target="slurm", zone="us-central1-a")
+    with pytest.raises(InputError, match="not for slurm"):
+        cw.deploy_check(tmp_path / "slurm")
+
+
 def test_findings_are_exit_status_1(folder, capsys):
     assert run(["deploy", "check", str(folder)]) == 0
     assert "no findings" in capsys.readouterr().out

@@ -55,6 +55,7 @@ class Problem(StrEnum):
     OTHER_PROVIDER = "other provider"
     SEVERAL_REGIONS = "several regions"
     NO_REGION = "no region"
+    NO_ZONE = "no zone"
     NO_RESERVATION = "no reservation"
     NAME = "name"
     NOTHING = "nothing to write"

@@ -48,14 +48,14 @@ class ServerCounters:
     def counted(self, attempt: AttemptRow, span: tuple[float, float]) -> Counted | None:
         """What an attempt's engines counted in a span; None where none of them was heard of."""
         amounts: dict[str, dict[int, float]] = {}
-        told: list[Rise] = []
+        all_rises: list[Rise] = []
         for engine in self.engines_of(attempt, span):
             for series, theirs in self._rises(engine, span).items():
-                told += theirs
+                all_rises += theirs
                 sums = amounts.setdefault(series, {})
                 for hour, amount in by_hour(theirs, *span).items():
                     sums[hour] = sums.get(hour, 0.0) + amount
-        return Counted(amounts=amounts, seconds=by_hour(_covered(told), *span)) if told else None
+        return Counted(amounts=amounts, seconds=by_hour(_covered(all_rises), *span)) if all_rises else None
 
     def _rivals(self, attempt: AttemptRow, span: tuple[float, float]) -> list[AttemptRow]:
         return [
@@ -79,11 +79,11 @@ class ServerCounters:
         return out
 
 
-def _covered(told: Sequence[Rise]) -> list[Rise]:
+def _covered(all_rises: Sequence[Rise]) -> list[Rise]:
     """The time of which anything was told, once: a rise of a second a second."""
     out: list[Rise] = []
     end = float("-inf")
-    for rise in sorted(told, key=lambda rise: rise.began):
+    for rise in sorted(all_rises, key=lambda rise: rise.began):
         if rise.ended > end:
             out.append(Rise(max(rise.began, end), rise.ended, rise.ended - max(rise.began, end)))
             end = rise.ended

@@ -72,8 +72,8 @@ class Histogram:
     def quantile(self, share: float) -> tuple[float, float, float]:
         """A quantile, and the bounds of its bucket.
 
-        >>> Histogram(bounds={0.1: 50.0, 0.2: 100.0, inf: 100.0}, seconds=None).quantile(0.75)
-        (0.15, 0.1, 0.2)
+        >>> Histogram(bounds={1.0: 50.0, 2.0: 100.0, inf: 100.0}, seconds=None).quantile(0.75)
+        (1.5, 1.0, 2.0)
         """
         before, low = 0.0, 0.0
         for bound, amount in sorted(self.bounds.items()):
