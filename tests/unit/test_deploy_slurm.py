@@ -56,6 +56,27 @@ def test_machines_are_made_on_their_terms(tmp_path, pool, options, words):
     assert words <= set(commands(folder, "p")["create"])
 
 
+@pytest.mark.parametrize(
+    ("pool", "options", "words"),
+    [
+        ({"chip": "l4", "count": 4}, {}, {"g6.12xlarge", "--subnet-id"}),
+        (
+            {"chip": "h100", "count": 8},
+            {"term": "reserved", "reservation": {"p": "cr-1"}},
+            {"p5.48xlarge", "CapacityReservationTarget={CapacityReservationId=cr-1}"},
+        ),
+        ({"chip": "b200", "count": 8}, {"term": "spot"}, {"p6-b200.48xlarge", "--network-interfaces"}),
+    ],
+)
+def test_amazon_makes_them_too_without_a_zone_of_its_own(tmp_path, pool, options, words):
+    amazon = {"name": "p", "cloud": "aws", "region": "us-east-2", **pool}
+    create = commands(write(tmp_path, amazon, zone=None, **options), "p")["create"]
+    assert words <= set(create)
+    cards = [word for word in create if word.startswith("NetworkCardIndex=")]
+    assert len(cards) == {"l4": 0, "h100": 32, "b200": 8}[pool["chip"]]
+    assert [word for word in cards if "DeviceIndex=0," in word] == cards[:1]
+
+
 def test_what_is_paid_for_in_any_case_stays_up(tmp_path):
     reserved = {"term": "reserved", "reservation": {"p": "mine"}}
     folder = write(tmp_path, {"name": "p", "chip": "h100", "count": 16}, **reserved)

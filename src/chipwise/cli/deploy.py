@@ -41,7 +41,9 @@ Examples:
 BY_POOL = "POOL=VALUE"
 
 app = group(
-    "deploy", "Write a decision as the files that put its machines up, check them, and say why jobs wait.", EXAMPLES
+    "deploy",
+    "Write a decision as the files that put its machines up, check them, and say why jobs wait there.",
+    EXAMPLES,
 )
 
 

@@ -13,8 +13,11 @@ from chipwise.compiled.job import Job, Option, Spec
 from chipwise.compiled.targets import target_of
 from chipwise.errors import InputError, Refusal
 from chipwise.predict.model.layouts import Layout
+from chipwise.predict.model.precision import numerics, peaks
 from chipwise.programs.program import RECOMPUTE, Recompute
 from chipwise.workload.model import UNWRITTEN, UNWRITTEN_EXPERTS, Model, Workload
+
+LOW = ("int8", "fp8")  # what layers of transformers multiply in, beside the other arithmetic in bf16
 
 
 def recipe(chip: Chip) -> dict[str, Option]:
@@ -59,8 +62,7 @@ def training_job(
         )
     if train.lora_rank:
         raise Refusal("the reference program trains every weight; LoRA is modelled, not compiled")
-    if train.precision not in ("bf16", "fp32"):
-        raise Refusal(f"the reference program computes in bf16 or fp32; {train.precision} is modelled, not compiled")
+    _can_compute(model, train.precision, acc.chip)
     if not has_program(model):
         raise Refusal(f"there is no reference program of a {model.kind} yet; it is modelled, not compiled")
     one = Accelerators(acc.chip, prod(acc.shape), acc.shape, 1) if acc.shape else acc
@@ -92,6 +94,21 @@ def training_job(
         "platform": target.platform,
     }
     return Job(Spec("workload", model.name, spec), target, {**recipe(acc.chip), **(options or {})}, mesh)
+
+
+def _can_compute(model: Model, precision: str, chip: Chip) -> None:
+    """Refuses a precision that no reference program has, or that the chip doesn't multiply in."""
+    if precision in ("bf16", "fp32"):
+        return
+    if precision not in LOW or chip.family != "tpu":
+        at = "" if precision not in LOW else f" on chips of the {chip.family} family"
+        raise Refusal(
+            f"the reference program computes in bf16 or fp32, on TPUs in int8 or fp8 too; {precision}{at} is modelled, "
+            "not compiled"
+        )
+    if model.family == "cnn":
+        raise Refusal(f"the reference program of a cnn computes in bf16 or fp32; {precision} is modelled, not compiled")
+    peaks(chip, numerics(precision))
 
 
 def mesh_of(layout: Layout, acc: Accelerators, devices: int) -> dict[str, int]:

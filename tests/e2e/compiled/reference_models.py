@@ -45,7 +45,13 @@ TRAINED = {
     "vit": (VIT | {"d_model": 256, "d_ff": 512}, Layout(2, 2, zero=3, shard=2)),
     "resnet": (RESNET | {"blocks": [1, 1]}, Layout(4)),
     "offloaded": (LLAMA | _WIDE, Layout(4, zero=3, shard=4, recompute="offload")),
+    "int8": (LLAMA | _WIDE, _FSDP_TENSOR),
+    "int8 experts": (LLAMA | _WIDE | {"experts": _EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="selective")),
+    "fp8": (LLAMA | _WIDE, _FSDP_TENSOR),
 }
+# What isn't trained in bf16 on `CHIPS`
+PLACES = {"fp8": "v7x:2x2x1"}
+PRECISIONS = {"int8": "int8", "int8 experts": "int8", "fp8": "fp8"}
 SERVED = {
     "prefill": (LLAMA | _WIDE, "prefill", 2, "bf16"),
     "decode": (LLAMA | _WIDE, "decode", 2, "bf16"),
@@ -58,7 +64,7 @@ SERVED = {
     "experts prefill": (TRAINED["experts"][0], "prefill", 2, "bf16"),
 }
 # What compiles in every run of the tests; the rest is slow.
-QUICK = ("dense", "decode", "decode in int8")
+QUICK = ("dense", "decode", "decode in int8", "int8")
 
 
 def jobs():
@@ -67,8 +73,9 @@ def jobs():
     for name, (fields, layout) in TRAINED.items():
         model = build_model(fields)
         optimizer = "sgd" if model.family == "cnn" else "adamw"
-        train = Train(8, model.image_tokens or SEQUENCE, optimizer=optimizer)
-        out[name] = training_job(Workload(name, model, train), acc, layout)
+        precision = PRECISIONS.get(name, "bf16")
+        train = Train(8, model.image_tokens or SEQUENCE, optimizer=optimizer, precision=precision)
+        out[name] = training_job(Workload(name, model, train), parse(PLACES.get(name, CHIPS)), layout)
     for name, (fields, mode, tensor, precision) in SERVED.items():
         out[name] = serving_job(build_model(fields), acc, tensor, 4, SEQUENCE, mode, precision)
     return out

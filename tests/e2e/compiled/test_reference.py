@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 from real_jobs import compile_together
-from reference_models import CHIPS, QUICK, SERVED, TRAINED, jobs
+from reference_models import CHIPS, LLAMA, PLACES, QUICK, RESNET, SERVED, TRAINED, jobs
 
 from chipwise.catalog.names import parse
 from chipwise.compiled.job import Compiled
-from chipwise.compiled.reference import serving_job
+from chipwise.compiled.reference import serving_job, training_job
 from chipwise.compiled.worker.process import worker_environment
 from chipwise.errors import InputError, Refusal
+from chipwise.predict.model.layouts import Layout
+from chipwise.workload.build import build_model
+from chipwise.workload.model import Train, Workload
 from chipwise.workload.presets import preset
 from patience import PATIENCE_S
 
@@ -28,7 +31,10 @@ slow = pytest.mark.slow
 ROUNDING = 1e-4
 COUNTED = ("prefill", "windowed decode", "latent decode", "experts decode")  # beside those of every run
 # Checks of every run of the tests: a split step, experts, and what devices hold. The others are slow.
-FEW = ("decoder on data, fsdp and tensor axes", "experts evenly loaded", "state", "split state", "arguments")
+FEW = (
+    "decoder on data, fsdp and tensor axes", "experts evenly loaded", "products in 8 bits", "state", "split state",
+    "arguments",
+)  # fmt: skip
 SPLIT_STEPS = (
     "decoder with more tensor devices than key heads",
     "learned positions and parallel blocks",
@@ -117,6 +123,29 @@ def test_weights_kept_as_int8_give_the_logits_of_the_same_weights_in_bf16(number
 
 
 @jax
+def test_products_in_8_bits_are_those_in_full_precision_but_for_rounding(numbers):
+    """Relative norms: int8 has 7 bits of a channel's largest value, e4m3 a mantissa of 3 bits and e5m2 of 2."""
+    found = numbers["products in 8 bits"]
+    assert "error" not in found, found["error"]
+    assert all(error < 0.015 for name, error in found.items() if name.startswith("int8"))
+    assert all(error < 0.08 for name, error in found.items() if name.startswith("fp8"))
+    assert found["int8 zeros"] == found["fp8 zeros"] == 0
+
+
+@slow
+@jax
+@pytest.mark.parametrize(("precision", "far"), [("int8", 0.01), ("fp8", 0.04)])
+def test_a_step_in_8_bits_gives_the_loss_and_gradients_of_one_in_bf16_but_for_rounding(numbers, precision, far):
+    found = dict(numbers[f"{precision} products"])
+    assert "error" not in found, found["error"]
+    losses = found.pop("losses")
+    assert losses == sorted(losses, reverse=True)  # and it learns
+    for name, off in found.items():
+        assert off["loss"] < 1e-4, name
+        assert 0 < off["gradient"] < far, name
+
+
+@jax
 def test_evenly_loaded_experts_match_naive_ones_and_drop_nothing(numbers):
     found = numbers["experts evenly loaded"]
     assert found["dropped on 1"] == found["dropped on 2"] == 0
@@ -163,13 +192,11 @@ def compiled(tmp_path_factory):
 
 def _cases(names):
     every = jobs()
-    return {
-        name: (
-            every[name].spec.name,
-            {"kind": "workload", "data": dict(every[name].spec.data), "on": CHIPS, "mesh": dict(every[name].mesh)},
-        )
-        for name in names
-    }
+    return {name: (every[name].spec.name, _case(every[name], PLACES.get(name, CHIPS))) for name in names}
+
+
+def _case(job, on):
+    return {"kind": "workload", "data": dict(job.spec.data), "on": on, "mesh": dict(job.mesh)}
 
 
 @tpu
@@ -203,6 +230,23 @@ def test_the_other_reference_programs_compile_too(tmp_path, numbers, name):
         assert outcome.memory["aliased"] > 0.98 * outcome.memory["outputs"]
     if name == "offloaded":
         assert outcome.memory["host_temporaries"] > 0
+
+
+@pytest.mark.parametrize(
+    ("on", "fields", "precision", "told"),
+    [
+        ("v5e:2x2", LLAMA, "fp8", "v5e has no fp8 matrix rate"),
+        ("v7x:2x2x1", LLAMA, "int8", "v7x has no int8 matrix rate"),
+        ("v5e:2x2", LLAMA, "fp16", "in int8 or fp8 too; fp16 is modelled, not compiled"),
+        ("h100:4", LLAMA, "fp8", "fp8 on chips of the gpu family is modelled, not compiled"),
+        ("v5e:2x2", RESNET, "int8", "program of a cnn computes in bf16 or fp32; int8 is modelled"),
+    ],
+)
+def test_a_precision_without_a_program_or_a_rate_is_refused_by_name(on, fields, precision, told):
+    model = build_model(fields)
+    train = Train(8, model.image_tokens or 256, precision=precision)
+    with pytest.raises(Refusal, match=told):
+        training_job(Workload("job", model, train), parse(on), Layout(4, zero=3, shard=4))
 
 
 @pytest.mark.parametrize(

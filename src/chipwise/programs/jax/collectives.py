@@ -25,6 +25,7 @@ class Grid:
     tensor: int
     dtype: str = "bfloat16"
     spread: bool = True  # with tensor parallelism, the residual stream is split along the sequence
+    low: str = ""  # "int8" or "fp8": what the products of layers are done in
 
     @property
     def batch(self) -> int:

@@ -12,6 +12,7 @@ gradient of a weight is summed over just the axes it isn't split over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil, prod
 from typing import Any
 
@@ -34,11 +35,25 @@ from chipwise.programs.jax.collectives import (
 )
 from chipwise.programs.jax.layers import block, norm
 from chipwise.programs.jax.loss import cross_entropy
+from chipwise.programs.jax.low_precision import FORMATS
 from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
 from chipwise.programs.jax.weights import Segment, Split, Weight, layer_weights, outer_weights, padded_vocab, segments
 from chipwise.programs.program import Execution, Program, Recompute
 from chipwise.workload.model import Model, Train
 
+# Names of what the products of a layer give
+DOTS = (
+    "query_proj",
+    "key_proj",
+    "value_proj",
+    "out_proj",
+    "mlpwi_0",
+    "mlpwi_1",
+    "mlpwo",
+    "moe_mlpwi_0",
+    "moe_mlpwi_1",
+    "moe_mlpwo",
+)
 LOGITS_BYTES = 512e6  # of one chunk of float32 logits on a device
 Tree = dict[str, Any]
 
@@ -48,6 +63,7 @@ def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution) 
     state_dtype = dtype_of(train.state_precision)
     sequence = model.image_tokens or train.sequence
     grid = grid_of(mesh, dtype_of(train.precision), sequence)
+    grid = replace(grid, low=train.precision if train.precision in FORMATS else "")
     parts = segments(model)
     tree = weights_tree(model, parts, sequence, grid)
     specs = jax.tree.map(lambda w: spec_of(w.split, grid), tree, is_leaf=is_weight)
@@ -114,6 +130,8 @@ def left_out(model: Model, train: Train | None, grid: Grid) -> tuple[str, ...]:
             f"the tokens of a sequence can't be split {grid.tensor} ways: norms and residuals are repeated "
             "on each device of the tensor axis"
         )
+    if train and train.precision == "int8":
+        notes.append("gradients are rounded to the nearest of 8 bits, where AQT draws")
     if train and train.optimizer in STAND_INS:
         notes.append(f"the update of {train.optimizer} is compiled as {STAND_INS[train.optimizer]}")
     return tuple(notes)
@@ -210,7 +228,7 @@ def _states(
                 x = block(x, mine, model, grid, attend, kind.moe, uses_rotary(model))
             return x, None
 
-        return jax.lax.scan(recomputed(body, execution.recompute), x, weights)[0]
+        return jax.lax.scan(recomputed(body, execution.recompute, bool(grid.low)), x, weights)[0]
 
     def states(weights: Tree, batch: Tree) -> jax.Array:
         outer = weights["outer"]
@@ -255,12 +273,14 @@ def uses_rotary(model: Model) -> bool:
     return not model.learned_positions and model.family != "vit"
 
 
-def recomputed(body: Callable[..., Any], recompute: Recompute) -> Callable[..., Any]:
-    """`body` with the wanted tensors kept for the backward pass."""
+def recomputed(body: Callable[..., Any], recompute: Recompute, low: bool = False) -> Callable[..., Any]:
+    """`body` with the wanted tensors kept for the backward pass; of products in 8 bits the results, not their sums."""
     policies = jax.checkpoint_policies
     if recompute.policy == "none":
         return body
-    if recompute.policy == "dots":
+    if recompute.policy == "dots" and low:
+        policy = policies.save_only_these_names(*DOTS)
+    elif recompute.policy == "dots":
         policy = policies.checkpoint_dots_with_no_batch_dims
     elif recompute.offload:
         policy = policies.save_and_offload_only_these_names(

@@ -29,6 +29,7 @@ from chipwise.compiled.loaders.workload import load_workload
 from chipwise.compiled.reference import has_program
 from chipwise.ops.table import build as op_table
 from chipwise.programs.jax import layers, quantized, resnet, transformer
+from chipwise.programs.jax import low_precision as low_products
 from chipwise.programs.jax.collectives import AXES, Grid
 from chipwise.programs.jax.serve import Serving, serving_step
 from chipwise.programs.jax.weights import segments
@@ -68,10 +69,10 @@ def zeros(shapes):
     return jax.tree.map(lambda s: jax.device_put(jnp.zeros(s.shape, s.dtype), s.sharding), shapes)
 
 
-def program(fields, sizes=ALONE, recompute="none", accumulate=1, optimizer="sgd", **more):
+def program(fields, sizes=ALONE, recompute="none", accumulate=1, optimizer="sgd", precision="fp32", **more):
     """The training step of a tiny model: always the same global batch."""
     model = build_model(fields)
-    train = Train(SAMPLES, TOKENS, precision="fp32", optimizer=optimizer)
+    train = Train(SAMPLES, TOKENS, precision=precision, optimizer=optimizer)
     micro = SAMPLES // (prod(sizes[:3]) * accumulate)
     execution = Execution(micro, RECOMPUTE[recompute], accumulate, "cpu")
     if model.family == "cnn":
@@ -116,6 +117,49 @@ def difference(name, made):
 def sharded(name, sizes, **more):
     """The same step on a mesh."""
     return difference(name, program(getattr(models, name), sizes, **more))
+
+
+def low_precision(precision):
+    """Products in 8 bits against those in bf16: the loss, and how far off all gradients together are; dense and expert
+    layers, split and not, kept and computed again. In bf16 beside them: what rounding alone does."""
+    out = {}
+    for name, sizes, recompute in (
+        ("LLAMA", ALONE, "none"),
+        ("LLAMA", (1, 2, 1, 2), "selective"),
+        ("DEEPSEEK", (1, 1, 2, 2), "full"),
+    ):
+        fields = getattr(models, name)
+        plain, low = (stepped(program(fields, sizes, recompute, precision=p), fields) for p in ("bf16", precision))
+        want, got = (np.concatenate([np.ravel(g) for g in jax.tree.leaves(grads)]) for _, grads in (plain, low))
+        out[f"{name} {recompute}"] = {
+            "loss": abs(low[0][0] / plain[0][0] - 1),
+            "gradient": float(np.linalg.norm(got - want) / np.linalg.norm(want)),
+        }
+    losses = stepped(program(models.MIXTRAL, (1, 1, 2, 2), optimizer="adamw", precision=precision), models.MIXTRAL, 5)[
+        0
+    ]
+    return out | {"losses": losses}
+
+
+def products():
+    """How far single products in 8 bits are off, forward and both ways back, and one of a matrix of zeros."""
+    rng, out = np.random.default_rng(6), {}
+    for low in low_products.FORMATS:
+        grid, plain = (Grid(1, 1, 1, 1, "float32", low=name) for name in (low, ""))
+        for spec, left, right in (
+            ("bsd,dhk->bshk", (2, 8, 32), (32, 4, 8)),
+            ("bshk,hkd->bsd", (2, 8, 4, 8), (4, 8, 32)),
+            ("ecd,edf->ecf", (3, 16, 32), (3, 32, 8)),
+        ):
+            x, w = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in (left, right))
+            (got, back), (want, wanted) = (
+                jax.vjp(lambda x, w, g=g, spec=spec: low_products.product(spec, x, w, g), x, w) for g in (grid, plain)
+            )
+            pairs = zip((got, *back(want)), (want, *wanted(want)), strict=True)
+            out[f"{low} {spec}"] = max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
+        zeros = low_products.product("bsd,df->bsf", jnp.zeros((1, 2, 4)), jnp.zeros((4, 3)), grid)
+        out[f"{low} zeros"] = float(jnp.abs(zeros).max())
+    return out
 
 
 def _bytes(program):
@@ -273,7 +317,7 @@ def split_state_bytes():
 def argument_bytes():
     """Bytes of one device's arguments of the programs that are compiled."""
     return {
-        name: held(load_workload(job.spec.data, jax.devices()[:4], job.mesh).args)
+        name: held(load_workload(job.spec.data, jax.devices()[: prod(job.mesh.values())], job.mesh).args)
         for name, job in models.jobs().items()
     }
 
@@ -298,6 +342,9 @@ CHECKS = {
     "learned positions served": lambda: serving("GPT", (1, 1, 1, 4)),
     "latent attention and experts served": lambda: serving("DEEPSEEK", (2, 1, 1, 2)),
     "int8": int8_weights,
+    "products in 8 bits": products,
+    "int8 products": lambda: low_precision("int8"),
+    "fp8 products": lambda: low_precision("fp8"),
     "experts evenly loaded": lambda: experts(True),
     "experts overloaded": lambda: experts(False),
     "ResNet FLOPs": resnet_flops,

@@ -1,34 +1,15 @@
-"""The commands that make, remove and list the machines of a pool, as cloud_nodes.json has them."""
+"""What the program for cloud nodes is to run, as cloud_nodes.json has it."""
 
 from __future__ import annotations
 
 import json
-from math import prod
 from typing import Any
 
-from chipwise.deploy.deployment import Deployment, NodePool, Term
+from chipwise.deploy.deployment import Deployment, Provider
+from chipwise.deploy.targets.slurm import amazon, google
 from chipwise.deploy.targets.slurm.nodes import cloud_pool, machines_of, node_names
 
-# software of Cloud TPU VMs by chip: https://docs.cloud.google.com/tpu/docs/runtimes, 2026-11-19. TPU7x is to be had by
-# GKE alone (https://docs.cloud.google.com/tpu/docs/queued-resources, 2026-11-19)
-TPU_RUNTIMES = {
-    "v4": "tpu-ubuntu2204-base",
-    "v5e": "v2-alpha-tpuv5-lite",
-    "v5p": "v2-alpha-tpuv5",
-    "v6e": "v2-alpha-tpuv6e",
-}
-# accelerator types by the number of chips; the others are named by topology
-BY_CHIPS = {"v5e": "v5litepod", "v6e": "v6e"}
-# what only the site knows, and is never written into the tree
-SITE = {
-    "project": "the Google Cloud project",
-    "network": "the VPC network",
-    "subnetwork": "the subnetwork of the region, with Private Google Access: machines have no address of their own",
-    "service_account": "the account of the machines: it needs to read the munge key, and nothing else",
-    "controller": "host name of slurmctld",
-    "munge_secret": "the secret of Secret Manager with the munge key",
-}
-SITE_GPU = {"image": "an image with slurmd and the GPU's driver, projects/PROJECT/global/images/NAME"}
+CLOUDS = {Provider.GCP: google, Provider.AWS: amazon}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin"
 FIRST_WAIT_S, LONGEST_WAIT_S = 60, 1800
 ORPHAN_S = 900  # a machine that is being made is not in the state until it is there
@@ -38,14 +19,13 @@ COMMAND_TIMEOUT_S = 840  # below the time that Slurm waits for a node
 def cloud_settings(deployment: Deployment) -> str:
     """The settings of cloud_nodes.py."""
     pools = [pool for pool in deployment.pools if cloud_pool(pool, deployment)]
-    site = SITE | (SITE_GPU if any(pool.family == "gpu" for pool in pools) else {})
+    cloud = CLOUDS[deployment.provider]
     settings: dict[str, Any] = {
         "schema": 1,
         "cluster": deployment.name,
-        "site": site,
+        "site": {name: what for pool in pools for name, what in cloud.site(pool).items()},
         "commands": {},
-        # slurmctld gives its programs no PATH, and its user may have no home
-        "environment": {"PATH": PATH, "CLOUDSDK_CONFIG": "/var/spool/slurm/gcloud"},
+        "environment": {"PATH": PATH, **cloud.ENVIRONMENT},  # slurmctld gives its programs none
         "state": "/var/spool/slurm/cloud_nodes",
         "wait_s": [FIRST_WAIT_S, LONGEST_WAIT_S],
         "orphan_s": ORPHAN_S,
@@ -53,67 +33,10 @@ def cloud_settings(deployment: Deployment) -> str:
         "pools": {
             pool.name: {
                 "always": node_names(pool, deployment)[: pool.min_hosts],
-                "placements": [placement(pool, deployment)],
+                "placements": [cloud.placement(pool, deployment)],
                 "machines": machines_of(pool, deployment),
             }
             for pool in pools
         },
     }
     return json.dumps(settings, indent=1) + "\n"
-
-
-def placement(pool: NodePool, deployment: Deployment) -> dict[str, Any]:
-    """A zone and terms with the commands of Google's there."""
-    group = ["gcloud", "compute", *(["tpus", "tpu-vm"] if pool.family == "tpu" else ["instances"])]
-    where = ["--project={project}", f"--zone={deployment.zone}", "--quiet"]
-    labels = f"chipwise-cluster={deployment.name},chipwise-pool={pool.name}"
-    metadata = "chipwise-nodes={nodes};chipwise-controller={controller};chipwise-munge-secret={munge_secret}"
-    common = [
-        *where,
-        f"--labels={labels}",
-        f"--metadata=^;^{metadata}",
-        "--metadata-from-file=startup-script={folder}/node.sh",
-        "--network={network}",
-        "--service-account={service_account}",
-        "--scopes=https://www.googleapis.com/auth/cloud-platform",
-    ]
-    create = [*group, "create", "{machine}", *common, *(_tpu(pool) if pool.family == "tpu" else _gpu(pool))]
-    listing = [*group, "list", *where[:1], f"--{'zone' if pool.family == 'tpu' else 'zones'}={deployment.zone}"]
-    filters = f"labels.chipwise-cluster={deployment.name} AND labels.chipwise-pool={pool.name}"
-    alive = (
-        " AND (state=READY OR state=CREATING)"
-        if pool.family == "tpu"
-        else " AND -status=TERMINATED AND -status=STOPPING"
-    )
-    return {
-        "name": f"{deployment.zone} {pool.term}",
-        "create": create,
-        "remove": [*group, "delete", "{machine}", *where],
-        "list": [*listing, f"--filter={filters}{alive}", "--format=value(name.basename())"],
-    }
-
-
-def _tpu(pool: NodePool) -> list[str]:
-    if pool.chip in BY_CHIPS:
-        chips = prod(int(axis) for axis in pool.topology.split("x"))
-        kind = [f"--accelerator-type={BY_CHIPS[pool.chip]}-{chips}"]
-    else:
-        kind = [f"--type={pool.chip}", f"--topology={pool.topology}"]
-    terms = {Term.SPOT: ["--spot"], Term.RESERVED: ["--reserved"]}.get(pool.term, [])
-    return ["--subnetwork={subnetwork}", "--internal-ips", f"--version={TPU_RUNTIMES[pool.chip]}", *kind, *terms]
-
-
-def _gpu(pool: NodePool) -> list[str]:
-    terms = {
-        Term.SPOT: ["--provisioning-model=SPOT", "--instance-termination-action=DELETE"],
-        Term.RESERVED: ["--reservation-affinity=specific", f"--reservation={pool.reservation}"],
-    }.get(pool.term, [])
-    return [
-        "--subnet={subnetwork}",
-        "--no-address",
-        f"--machine-type={pool.machine}",
-        "--maintenance-policy=TERMINATE",
-        "--image={image}",
-        "--shielded-secure-boot",
-        *terms,
-    ]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from chipwise.deploy.deployment import Deployment, Engine, NodePool, Problem, Provider, Term, Undeployable
 from chipwise.deploy.targets.slurm import cloud_nodes
-from chipwise.deploy.targets.slurm.commands import TPU_RUNTIMES, cloud_settings
+from chipwise.deploy.targets.slurm.commands import CLOUDS, cloud_settings
+from chipwise.deploy.targets.slurm.google import TPU_RUNTIMES
 from chipwise.deploy.targets.slurm.nodes import cloud_pool, machines_of, node_names, node_range
 from chipwise.deploy.targets.target import RouterSettings, Target
 from chipwise.deploy.tree import TreeFile
@@ -21,6 +22,7 @@ RESUME_TIMEOUT_S = {"gpu": 600, "tpu": 900}
 # (Karlin et al., Competitive snoopy caching, 1988). Half of the longest start is taken for one.
 SUSPEND_TIME_S = {family: seconds // 2 for family, seconds in RESUME_TIMEOUT_S.items()}
 MEMORY_SHARE = 0.95  # of a machine's memory that jobs may have; slurmd registers what the kernel leaves of it
+UNIT = "chipwise-cloud-nodes"  # of systemd
 CHIP_FILES = {"gpu": "/dev/nvidia"}  # which a job is held to; TPU jobs have whole hosts
 
 
@@ -36,16 +38,15 @@ def check(deployment: Deployment) -> None:
         if deployment.provider is Provider.GCP and pool.family == "tpu" and pool.chip not in TPU_RUNTIMES:
             reason = f"{pool.chip} is not to be had as a Cloud TPU VM"
             raise Undeployable(Problem.CHIP_NOT_OFFERED, pool.name, reason, "write it for gke")
-    if deployment.provider not in (Provider.GCP, Provider.ON_PREMISES):
+    if deployment.provider not in (*CLOUDS, Provider.ON_PREMISES):
         reason = f"machines of {deployment.provider} can't be made by the programs written here"
-        raise Undeployable(Problem.OTHER_PROVIDER, "", reason, "machines of gcp or of your own")
+        raise Undeployable(Problem.OTHER_PROVIDER, "", reason, "machines of gcp, aws or of your own")
     if deployment.provider is Provider.GCP and not deployment.zone:
         raise Undeployable(Problem.NO_ZONE, "", "machines are made in a zone, and none is given", "--zone")
 
 
 def tree(deployment: Deployment) -> list[TreeFile]:
     """The files."""
-    data = files("chipwise.deploy").joinpath("data", "slurm")
     tree_files = [
         TreeFile(path="slurm/slurm.conf", text=slurm_conf(deployment)),
         TreeFile(path="slurm/site.conf", text=site_conf(deployment)),
@@ -68,15 +69,13 @@ def tree(deployment: Deployment) -> list[TreeFile]:
             TreeFile(path=f"power/{action}", text=start.format(action=action), executable=True)
             for action in ("resume", "suspend", "resume_fail", "sync", "check")
         ),
-        *(
-            TreeFile(
-                path=f"power/{name}",
-                text=data.joinpath(name).read_text(encoding="utf-8"),
-                executable=name.endswith(".sh"),
-            )
-            for name in ("node.sh", "chipwise-cloud-nodes.service", "chipwise-cloud-nodes.timer")
-        ),
+        TreeFile(path="power/node.sh", text=_data(f"node-{deployment.provider}.sh"), executable=True),
+        *(TreeFile(path=f"power/{UNIT}.{kind}", text=_data(f"{UNIT}.{kind}")) for kind in ("service", "timer")),
     ]
+
+
+def _data(name: str) -> str:
+    return files("chipwise.deploy").joinpath("data", "slurm", name).read_text(encoding="utf-8")
 
 
 def slurm_conf(deployment: Deployment) -> str:
@@ -118,7 +117,7 @@ def slurm_conf(deployment: Deployment) -> str:
 
 def site_conf(deployment: Deployment) -> str:
     """What differs by site; to be edited where it is installed."""
-    template = files("chipwise.deploy").joinpath("data", "slurm", "site.conf").read_text(encoding="utf-8")
+    template = _data("site.conf")
     named = {"ResumeProgram": "resume", "SuspendProgram": "suspend", "ResumeFailProgram": "resume_fail"}
     power = "".join(f"{key}=/etc/slurm/power/{program}\n" for key, program in named.items())
     return template.replace("@CLUSTER@", deployment.name).replace("@POWER@\n", power if _any_cloud(deployment) else "")
