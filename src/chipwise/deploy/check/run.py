@@ -22,6 +22,7 @@ from chipwise.deploy.tree import MANIFEST, manifest_of
 from chipwise.errors import BrokenFile, InputError
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 
+TARGETS = ("gke", "slurm")  # whose trees are checked
 FMT_STATUSES = (0, 3)  # of fmt -check: all is formatted, something is not
 TIMEOUT_S = 120  # of one run of terraform, which reads a few files
 CENT = 0.01  # dollars: prices in the pools file have six digits
@@ -47,6 +48,10 @@ def check_tree(folder: Path) -> Checked:
     facts = manifest_of(folder)
     if facts.get("target") == "slurm":
         return _check_slurm(folder, facts)
+    if facts.get("target") not in TARGETS:
+        raise InputError(
+            "folder", str(folder), f"one written for {', '.join((*TARGETS, 'slurm'))}, not for {facts.get('target')}"
+        )
     modules = modules_of(folder)
     if "." not in modules:
         raise InputError("folder", str(folder), "a folder with files of Terraform (*.tf)")
