@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from chipwise.cli import ci
 from chipwise.cli.completion import one_of
 from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import OutFile, TableJsonCsv
@@ -17,6 +18,7 @@ EXAMPLES = """\b
 Examples:
   chipwise deploy write examples/pools/kubernetes.yaml --to cluster
   chipwise deploy check cluster
+  chipwise deploy ci examples/ci/checks.yaml
   chipwise deploy explain examples/deploy/pending.json
 """
 WRITE_EXAMPLES = """\b
@@ -167,3 +169,8 @@ def _by_pool(words: list[str], field: str) -> dict[str, str]:
             raise InputError(field, word, BY_POOL)
         chosen[pool] = value
     return chosen
+
+
+app.command("ci", epilog=ci.CI_EXAMPLES)(ci.ci)
+app.command("compile", epilog=ci.COMPILE_EXAMPLES)(ci.compile_checks)
+app.command("comment", epilog=ci.COMMENT_EXAMPLES)(ci.comment)
