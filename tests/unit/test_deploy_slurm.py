@@ -43,7 +43,7 @@ def test_a_slice_is_one_machine_with_a_node_for_each_host_and_a_switch(tmp_path)
     [
         ({"chip": "v5e", "count": 16, "shapes": ["4x4"]}, {"term": "spot"}, {"--accelerator-type=v5litepod-16", "--spot"}),
         ({"chip": "h200", "count": 16}, {"term": "spot"}, {"--machine-type=a3-ultragpu-8g", "--provisioning-model=SPOT"}),
-        ({"chip": "l4", "count": 4}, {}, {"--no-address", "--shielded-secure-boot"}),
+        ({"chip": "l4", "count": 4}, {}, {"--no-address", "--shielded-vtpm"}),
         (
             {"chip": "h100", "count": 8},
             {"term": "reserved", "reservation": {"p": "mine"}},
