@@ -175,6 +175,14 @@ def test_a_folder_that_was_not_written_is_refused(path):
         cw.deploy_check(path)
 
 
+def test_a_tree_for_another_target_is_refused(tmp_path):
+    cw.deploy_write("examples/pools/kubernetes.yaml", tmp_path / "tree")
+    manifest = tmp_path / "tree" / "chipwise.json"
+    manifest.write_text(manifest.read_text().replace('"target": "gke"', '"target": "nomad"'))
+    with pytest.raises(InputError, match="not for nomad"):
+        cw.deploy_check(tmp_path / "tree")
+
+
 def test_findings_are_exit_status_1(folder, capsys):
     assert run(["deploy", "check", str(folder)]) == 0
     assert "no findings" in capsys.readouterr().out

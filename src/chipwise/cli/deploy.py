@@ -123,7 +123,7 @@ def check(
     Every argument of Terraform against the provider's schema, every manifest against the fields of its kind, and the
     chain that no other tool checks as a whole: topology, hosts and chips divide, a reservation is named and no
     autoscaler gives it back, queues cover all that pods ask for, labels, tolerations, priorities and accounts are
-    there, and it costs no more than was decided. Says which checks ran.
+    there, and it costs no more than was decided. Of Slurm its files against each other. Says which checks ran.
     """
     from chipwise import api
     from chipwise.present.output import show
