@@ -69,4 +69,4 @@ def inside(folder: Path, file: Path) -> str:
     try:
         return Path(normpath(file.absolute())).relative_to(normpath(folder.absolute())).as_posix()
     except ValueError:
-        raise InputError("checks", str(file), f"a file inside {folder}, where workflows find it") from None
+        raise InputError("checks", str(file), f"a file inside {folder.absolute()}, where workflows find it") from None
