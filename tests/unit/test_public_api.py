@@ -55,6 +55,7 @@ VERBS = (
     "alert_rules",
     "dashboards",
     "deploy_check",
+    "deploy_diff",
     "deploy_explain",
     "deploy_write",
     "update_prices",
