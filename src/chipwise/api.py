@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from chipwise.verbs.arguments import load
 from chipwise.verbs.bench import bench
+from chipwise.verbs.ci import deploy_ci, deploy_comment, deploy_compile
 from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fleet, predict, report
 from chipwise.verbs.deploy import deploy_check, deploy_diff, deploy_explain, deploy_write
 from chipwise.verbs.diff import diff
@@ -45,6 +46,9 @@ __all__ = [
     "cost",
     "dashboards",
     "deploy_check",
+    "deploy_ci",
+    "deploy_comment",
+    "deploy_compile",
     "deploy_diff",
     "deploy_explain",
     "deploy_write",

@@ -176,9 +176,11 @@ def test_a_folder_that_was_not_written_is_refused(path):
 
 
 def test_a_tree_for_another_target_is_refused(tmp_path):
-    cw.deploy_write("examples/pools/kubernetes.yaml", tmp_path / "slurm", target="slurm", zone="us-central1-a")
-    with pytest.raises(InputError, match="not for slurm"):
-        cw.deploy_check(tmp_path / "slurm")
+    cw.deploy_write("examples/pools/kubernetes.yaml", tmp_path / "tree")
+    manifest = tmp_path / "tree" / "chipwise.json"
+    manifest.write_text(manifest.read_text().replace('"target": "gke"', '"target": "nomad"'))
+    with pytest.raises(InputError, match="not for nomad"):
+        cw.deploy_check(tmp_path / "tree")
 
 
 def test_findings_are_exit_status_1(folder, capsys):

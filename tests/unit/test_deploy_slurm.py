@@ -43,7 +43,7 @@ def test_a_slice_is_one_machine_with_a_node_for_each_host_and_a_switch(tmp_path)
     [
         ({"chip": "v5e", "count": 16, "shapes": ["4x4"]}, {"term": "spot"}, {"--accelerator-type=v5litepod-16", "--spot"}),
         ({"chip": "h200", "count": 16}, {"term": "spot"}, {"--machine-type=a3-ultragpu-8g", "--provisioning-model=SPOT"}),
-        ({"chip": "l4", "count": 4}, {}, {"--no-address", "--shielded-secure-boot"}),
+        ({"chip": "l4", "count": 4}, {}, {"--no-address", "--shielded-vtpm"}),
         (
             {"chip": "h100", "count": 8},
             {"term": "reserved", "reservation": {"p": "mine"}},
@@ -140,3 +140,12 @@ def test_a_setting_that_nobody_reads_is_named(tmp_path):
     done = subprocess.run([folder / "power" / "sync"], capture_output=True, text=True)
     assert done.returncode == 2 and "project is no setting; expected values, state" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_example_of_the_site_has_every_value_to_fill_in(tmp_path):
+    power = write(tmp_path, {"name": "p", "chip": "h100", "count": 8}) / "power"
+    wanted = json.loads((power / "cloud_nodes.json").read_text())["site"]
+    assert json.loads((power / "site.example.json").read_text()) == {"values": dict.fromkeys(wanted, "")}
+    (power / "site.json").write_text((power / "site.example.json").read_text())
+    done = subprocess.run([power / "check"], capture_output=True, text=True)
+    assert done.returncode == 2 and all(f"{name} ({what})" in done.stderr for name, what in wanted.items())

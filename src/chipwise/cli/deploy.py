@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from chipwise.cli import ci
 from chipwise.cli.completion import one_of
 from chipwise.cli.declare import argument, group, option
 from chipwise.cli.options import OutFile, TableJsonCsv
@@ -17,6 +18,7 @@ EXAMPLES = """\b
 Examples:
   chipwise deploy write examples/pools/kubernetes.yaml --to cluster
   chipwise deploy check cluster
+  chipwise deploy ci examples/ci/checks.yaml
   chipwise deploy explain examples/deploy/pending.json
 """
 WRITE_EXAMPLES = """\b
@@ -126,7 +128,7 @@ def check(
     Every argument of Terraform against the provider's schema, every manifest against the fields of its kind, and the
     chain that no other tool checks as a whole: topology, hosts and chips divide, a reservation is named and no
     autoscaler gives it back, queues cover all that pods ask for, labels, tolerations, priorities and accounts are
-    there, and it costs no more than was decided. Says which checks ran.
+    there, and it costs no more than was decided. Of Slurm its files against each other. Says which checks ran.
     """
     from chipwise import api
     from chipwise.present.output import show
@@ -214,3 +216,8 @@ def _by_pool(words: list[str], field: str) -> dict[str, str]:
             raise InputError(field, word, BY_POOL)
         chosen[pool] = value
     return chosen
+
+
+app.command("ci", epilog=ci.CI_EXAMPLES)(ci.ci)
+app.command("compile", epilog=ci.COMPILE_EXAMPLES)(ci.compile_checks)
+app.command("comment", epilog=ci.COMMENT_EXAMPLES)(ci.comment)

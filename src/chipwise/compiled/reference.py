@@ -60,8 +60,9 @@ def training_job(
             f"the reference program splits by data, fsdp, tensor and expert axes, not {layout}: "
             "pipeline and context parallelism are modelled, not compiled"
         )
-    if train.lora_rank:
-        raise Refusal("the reference program trains every weight; LoRA is modelled, not compiled")
+    if train.lora_rank and (train.lora_base or model.family == "cnn"):
+        base = f"a base in {train.lora_base}" if train.lora_base else f"a {model.family}"
+        raise Refusal(f"the reference program has no adapters beside {base}; they are modelled, not compiled")
     _can_compute(model, train.precision, acc.chip)
     if not has_program(model):
         raise Refusal(f"there is no reference program of a {model.kind} yet; it is modelled, not compiled")

@@ -48,10 +48,15 @@ TRAINED = {
     "int8": (LLAMA | _WIDE, _FSDP_TENSOR),
     "int8 experts": (LLAMA | _WIDE | {"experts": _EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="selective")),
     "fp8": (LLAMA | _WIDE, _FSDP_TENSOR),
+    "adapters": (LLAMA | _WIDE, _FSDP_TENSOR),
+    "int8 adapters": (LLAMA | _WIDE | {"experts": _EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="full")),
 }
 # What isn't trained in bf16 on `CHIPS`
 PLACES = {"fp8": "v7x:2x2x1"}
-PRECISIONS = {"int8": "int8", "int8 experts": "int8", "fp8": "fp8"}
+VARIANTS = {
+    "int8": {"precision": "int8"}, "int8 experts": {"precision": "int8"}, "fp8": {"precision": "fp8"},
+    "adapters": {"lora_rank": 16}, "int8 adapters": {"lora_rank": 16, "lora_targets": "all", "precision": "int8"},
+}  # fmt: skip
 SERVED = {
     "prefill": (LLAMA | _WIDE, "prefill", 2, "bf16"),
     "decode": (LLAMA | _WIDE, "decode", 2, "bf16"),
@@ -64,7 +69,7 @@ SERVED = {
     "experts prefill": (TRAINED["experts"][0], "prefill", 2, "bf16"),
 }
 # What compiles in every run of the tests; the rest is slow.
-QUICK = ("dense", "decode", "decode in int8", "int8")
+QUICK = ("dense", "decode", "decode in int8", "int8", "adapters")
 
 
 def jobs():
@@ -73,8 +78,7 @@ def jobs():
     for name, (fields, layout) in TRAINED.items():
         model = build_model(fields)
         optimizer = "sgd" if model.family == "cnn" else "adamw"
-        precision = PRECISIONS.get(name, "bf16")
-        train = Train(8, model.image_tokens or SEQUENCE, optimizer=optimizer, precision=precision)
+        train = Train(8, model.image_tokens or SEQUENCE, optimizer=optimizer, **VARIANTS.get(name, {}))
         out[name] = training_job(Workload(name, model, train), parse(PLACES.get(name, CHIPS)), layout)
     for name, (fields, mode, tensor, precision) in SERVED.items():
         out[name] = serving_job(build_model(fields), acc, tensor, 4, SEQUENCE, mode, precision)

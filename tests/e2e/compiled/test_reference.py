@@ -32,9 +32,14 @@ ROUNDING = 1e-4
 COUNTED = ("prefill", "windowed decode", "latent decode", "experts decode")  # beside those of every run
 # Checks of every run of the tests: a split step, experts, and what devices hold. The others are slow.
 FEW = (
-    "decoder on data, fsdp and tensor axes", "experts evenly loaded", "products in 8 bits", "state", "split state",
+    "decoder on data, fsdp and tensor axes",
+    "experts evenly loaded",
+    "products in 8 bits",
+    "adapters of a decoder",
+    "state",
+    "split state",
     "arguments",
-)  # fmt: skip
+)
 SPLIT_STEPS = (
     "decoder with more tensor devices than key heads",
     "learned positions and parallel blocks",
@@ -120,6 +125,29 @@ def test_decoding_after_a_prompt_gives_the_logits_and_cache_of_the_longer_prompt
 def test_weights_kept_as_int8_give_the_logits_of_the_same_weights_in_bf16(numbers):
     assert numbers["int8"]["logits"] < 0.02  # bf16 rounds the scaled weight once more or less
     assert numbers["int8"]["share"] < 0.65
+
+
+@jax
+@pytest.mark.parametrize(
+    "name",
+    [
+        "adapters of a decoder",
+        *(
+            pytest.param(name, marks=slow)
+            for name in (
+                "adapters with more tensor devices than key heads",
+                "adapters of latent attention and experts",
+                "adapters of an encoder",
+            )
+        ),
+    ],
+)
+def test_adapters_train_as_their_products_beside_the_weights_would(numbers, name):
+    found = numbers[name]
+    assert "error" not in found, found["error"]
+    assert found["loss"] < ROUNDING and found["gradient"] < ROUNDING
+    assert found["frozen"]  # the base comes back bit for bit
+    assert found["trained"] == 1  # as many parameters as the workload's count says
 
 
 @jax
@@ -247,6 +275,16 @@ def test_a_precision_without_a_program_or_a_rate_is_refused_by_name(on, fields, 
     train = Train(8, model.image_tokens or 256, precision=precision)
     with pytest.raises(Refusal, match=told):
         training_job(Workload("job", model, train), parse(on), Layout(4, zero=3, shard=4))
+
+
+@pytest.mark.parametrize(
+    ("fields", "base", "told"), [(LLAMA, "nf4", "beside a base in nf4"), (RESNET, "", "beside a cnn")]
+)
+def test_adapters_without_a_program_are_refused_by_what_is_beside_them(fields, base, told):
+    model = build_model(fields)
+    train = Train(8, model.image_tokens or 256, lora_rank=8, lora_base=base)
+    with pytest.raises(Refusal, match=told):
+        training_job(Workload("job", model, train), parse(CHIPS), Layout(4, zero=3, shard=4))
 
 
 @pytest.mark.parametrize(

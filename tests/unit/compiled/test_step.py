@@ -125,7 +125,7 @@ def test_two_devices_a_chip_share_its_batch() -> None:
     [
         (Layout(dp=16, pp=4, micro_batch=1), {}, "pipeline"),
         (Layout(dp=64, micro_batch=4, zero=3, shard=64), {"precision": "fp16"}, "fp16"),
-        (Layout(dp=64, micro_batch=4, zero=3, shard=64), {"lora_rank": 8}, "LoRA"),
+        (Layout(dp=64, micro_batch=4, zero=3, shard=64), {"lora_rank": 8, "lora_base": "nf4"}, "adapters"),
         (Layout(dp=64, micro_batch=1, zero=3, shard=64), {"global_batch": 96}, "whole samples"),
     ],
 )

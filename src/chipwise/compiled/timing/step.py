@@ -13,6 +13,7 @@ from chipwise.compiled.timing.schedule import Loop, Schedule
 from chipwise.compiled.timing.timing import Timing, clock_rates, time_schedule
 from chipwise.predict.estimate import Estimate
 from chipwise.predict.model.fabric import reduce_seconds
+from chipwise.predict.model.training import costs
 from chipwise.predict.site import wires
 from chipwise.workload.model import Workload
 from chipwise.workload.params import count
@@ -74,7 +75,8 @@ def loops_in_words(count: int) -> str:
 def slice_seconds(workload: Workload, acc: Accelerators, calibration: Calibration) -> float:
     """Seconds to sum gradients over slices: each chip exchanges its own shard over the data-center network."""
     chips = acc.count // acc.slices
-    shard = count(workload.model).total * GRADIENT_BYTES / chips
+    trained = costs(workload.train, workload.model).trained
+    shard = count(workload.model).total * trained * GRADIENT_BYTES / chips
     return float(
         reduce_seconds(wires(acc, calibration), np.array(float(acc.slices)), np.array(float(chips)), np.array(shard))
     )

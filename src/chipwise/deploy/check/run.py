@@ -13,6 +13,7 @@ from typing import Any
 from chipwise.deploy.check.findings import Defect, Finding
 from chipwise.deploy.check.machine_pools import WrittenPool, by_name, written_pools
 from chipwise.deploy.check.objects import check_fields, core_is_checked, read_objects
+from chipwise.deploy.check.slurm import check_slurm
 from chipwise.deploy.check.terraform import check_terraform, modules_of, provider_schema
 from chipwise.deploy.check.work import check_work
 from chipwise.deploy.deployment import HOURS_A_MONTH
@@ -21,7 +22,7 @@ from chipwise.deploy.tree import MANIFEST, manifest_of
 from chipwise.errors import BrokenFile, InputError
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 
-TARGETS = ("gke",)  # whose trees are checked
+TARGETS = ("gke", "slurm")  # whose trees are checked
 FMT_STATUSES = (0, 3)  # of fmt -check: all is formatted, something is not
 TIMEOUT_S = 120  # of one run of terraform, which reads a few files
 CENT = 0.01  # dollars: prices in the pools file have six digits
@@ -45,8 +46,12 @@ def check_tree(folder: Path) -> Checked:
     if not (folder / MANIFEST).is_file():
         raise InputError("folder", str(folder), f"a folder that `deploy write` wrote (it has no {MANIFEST})")
     facts = manifest_of(folder)
+    if facts.get("target") == "slurm":
+        return _check_slurm(folder, facts)
     if facts.get("target") not in TARGETS:
-        raise InputError("folder", str(folder), f"one written for {', '.join(TARGETS)}, not for {facts.get('target')}")
+        raise InputError(
+            "folder", str(folder), f"one written for {', '.join((*TARGETS, 'slurm'))}, not for {facts.get('target')}"
+        )
     modules = modules_of(folder)
     if "." not in modules:
         raise InputError("folder", str(folder), "a folder with files of Terraform (*.tf)")
@@ -78,6 +83,18 @@ def check_tree(folder: Path) -> Checked:
         left_out=(*left_out, *without),
         pools=len(pools),
         objects=len(objects),
+    )
+
+
+def _check_slurm(folder: Path, facts: Mapping[str, Any]) -> Checked:
+    findings, partitions = check_slurm(folder, facts)
+    order = sorted(set(findings), key=lambda finding: (finding.file, finding.line, finding.field, finding.what))
+    return Checked(
+        findings=tuple(order),
+        ran=("keys of nodes and partitions by slurm.conf(5)", "the chain from partitions to machines and chips"),
+        left_out=("slurmctld itself: it has no way to read a configuration without starting",),
+        pools=partitions,
+        objects=0,
     )
 
 

@@ -63,7 +63,8 @@ class TreeCheck(Result):
     def blocks(self) -> list[Block]:
         """For people."""
         checked = self.checked
-        counts = f"{plural(checked.pools, 'pool')}, {plural(checked.objects, 'object')} of Kubernetes"
+        objects = f", {plural(checked.objects, 'object')} of Kubernetes" if checked.objects else ""
+        counts = plural(checked.pools, "pool") + objects
         verdict = "no findings" if self.good else plural(len(checked.findings), "finding")
         out: list[Block] = [Text(f"{safe(str(self.folder))}: {verdict} ({counts})")]
         if checked.findings:

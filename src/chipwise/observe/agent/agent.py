@@ -18,7 +18,7 @@ from chipwise.observe.agent.instrument import Instrument, Measurement
 from chipwise.observe.agent.kernel_log import KernelLog
 from chipwise.observe.agent.notices import CloudNotices
 from chipwise.observe.agent.nvidia import NvidiaGpus
-from chipwise.observe.agent.tpu import TpuChips
+from chipwise.observe.agent.tpu_runtime import tpu_instrument
 from chipwise.observe.exporters import Sample
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 KINDS: dict[str, Callable[[], Instrument]] = {
     "nvidia": NvidiaGpus,
     "amd": amd_gpus,
-    "tpu": TpuChips,
+    "tpu": tpu_instrument,
     "host": HostLoad,
     "kernel": KernelLog,
     "notices": CloudNotices,

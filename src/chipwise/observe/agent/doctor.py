@@ -20,7 +20,7 @@ ENERGY = "energy"
 TELLS = {
     "nvidia": "power, energy, use, memory, heat, clocks and errors of NVIDIA GPUs, by NVML",
     "amd": "power, use, memory, heat, clocks and errors of AMD GPUs, by amdsmi or the kernel",
-    "tpu": "use, memory, throttling and links of TPU chips, by libtpu",
+    "tpu": "use and memory of TPU chips, by libtpu (with throttling and links) or their programs' metric service",
     "host": "cores, memory, disks and network, by /proc",
     ENERGY: "energy of the host's packages, by the kernel's RAPL counters",
     "kernel": "Xids, errors of memory, buses and links, programs killed for memory, by /dev/kmsg",

@@ -33,6 +33,12 @@ _DEVICES = ("accel*", "vfio/[0-9]*")
 _CHILD = "chipwise.observe.agent.tpu_child"
 
 
+def check_device(dev: Path) -> None:
+    """Refuse a node that has no TPU."""
+    if not any(path for pattern in _DEVICES for path in dev.glob(pattern)):
+        raise Unreadable(f"no TPU: neither {dev}/accel* nor {dev}/vfio is there")
+
+
 class TpuChips:
     """Every chip of the node."""
 
@@ -43,8 +49,7 @@ class TpuChips:
         if not argv:
             if find_spec("libtpu") is None:
                 raise Unreadable("no TPU monitoring: libtpu is not installed")
-            if not any(path for pattern in _DEVICES for path in dev.glob(pattern)):
-                raise Unreadable(f"no TPU: neither {dev}/accel* nor {dev}/vfio is there")
+            check_device(dev)
         names = [name for name, _, _ in METRICS]
         self._child = Child(argv or (sys.executable, "-m", _CHILD, *names, LINKS), limit_s, AGAIN_S)
 

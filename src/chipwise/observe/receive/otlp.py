@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.observe.protobuf import BYTES, FIXED64, VARINT, Malformed, fields, messages, text_of
+
 Attributes = dict[str, str]
 NANO = 10**9
 DELTA = 1  # AggregationTemporality: what a sum rose by since it was last told, instead of since it began
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_MOST_VARINT_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,6 @@ class NumberPoint:
     at_s: int
     value: float
     attributes: Attributes  # of its resource, then its own
-
-
-class Malformed(ValueError):
-    """A body that is not what it says."""
 
 
 def points_of_json(body: bytes) -> list[NumberPoint]:
@@ -86,29 +82,29 @@ def _json_attributes(rows: Sequence[Mapping[str, Any]]) -> Attributes:
 
 
 def _of_request(body: bytes) -> Iterator[NumberPoint]:
-    for of_resource in _messages(body, 1):
-        resource = {key: text for message in _messages(of_resource, 1) for key, text in _attributes(message, 1)}
-        for of_scope in _messages(of_resource, 2):
-            for metric in _messages(of_scope, 2):
+    for of_resource in messages(body, 1):
+        resource = {key: text for message in messages(of_resource, 1) for key, text in _attributes(message, 1)}
+        for of_scope in messages(of_resource, 2):
+            for metric in messages(of_scope, 2):
                 yield from _of_metric(metric, resource)
 
 
 def _of_metric(metric: bytes, resource: Attributes) -> Iterator[NumberPoint]:
     name = unit = ""
     kinds: list[tuple[bytes, bool]] = []
-    for number, kind, value in _fields(metric):
-        if kind == _BYTES and number in (1, 3):
-            name, unit = (_text(value), unit) if number == 1 else (name, _text(value))
-        elif kind == _BYTES and number in (5, 7):  # gauge, sum
+    for number, kind, value in fields(metric):
+        if kind == BYTES and number in (1, 3):
+            name, unit = (text_of(value), unit) if number == 1 else (name, text_of(value))
+        elif kind == BYTES and number in (5, 7):  # gauge, sum
             kinds.append((value, number == 7))
     for data, is_sum in kinds:
-        settings = {number: value for number, kind, value in _fields(data) if kind == _VARINT}
-        for point in _messages(data, 1):
+        settings = {number: value for number, kind, value in fields(data) if kind == VARINT}
+        for point in messages(data, 1):
             at, amount = 0, None
-            for number, kind, value in _fields(point):
-                if kind == _FIXED64 and number == 3:
+            for number, kind, value in fields(point):
+                if kind == FIXED64 and number == 3:
                     (at,) = struct.unpack("<Q", value)
-                elif kind == _FIXED64 and number in (4, 6):
+                elif kind == FIXED64 and number in (4, 6):
                     (amount,) = struct.unpack("<d" if number == 4 else "<q", value)
             if amount is not None:
                 yield NumberPoint(
@@ -123,69 +119,25 @@ def _of_metric(metric: bytes, resource: Attributes) -> Iterator[NumberPoint]:
 
 
 def _attributes(message: bytes, place: int) -> Iterator[tuple[str, str]]:
-    for pair in _messages(message, place):
+    for pair in messages(message, place):
         key, text = "", None
-        for number, kind, value in _fields(pair):
-            if number == 1 and kind == _BYTES:
-                key = _text(value)
-            elif number == 2 and kind == _BYTES:
+        for number, kind, value in fields(pair):
+            if number == 1 and kind == BYTES:
+                key = text_of(value)
+            elif number == 2 and kind == BYTES:
                 text = _any_value(value)
         if text is not None:
             yield key, text
 
 
 def _any_value(message: bytes) -> str | None:
-    for number, kind, value in _fields(message):
-        if number == 1 and kind == _BYTES:
-            return _text(value)
-        if number == 2 and kind == _VARINT:
+    for number, kind, value in fields(message):
+        if number == 1 and kind == BYTES:
+            return text_of(value)
+        if number == 2 and kind == VARINT:
             return str(bool(value))
-        if number == 3 and kind == _VARINT:
+        if number == 3 and kind == VARINT:
             return str(value - 2**64 if value >= 2**63 else value)
-        if number == 4 and kind == _FIXED64:
+        if number == 4 and kind == FIXED64:
             return str(struct.unpack("<d", value)[0])
     return None
-
-
-def _messages(data: bytes, place: int) -> Iterator[bytes]:
-    for number, kind, value in _fields(data):
-        if number == place and kind == _BYTES:
-            yield value
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """The fields of a message: number, wire type, and a whole number or bytes."""
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
-        number, kind = key >> 3, key & 7
-        if kind == _VARINT:
-            value, place = _varint(data, place)
-            yield number, kind, value
-            continue
-        if kind == _BYTES:
-            length, place = _varint(data, place)
-        elif kind in (_FIXED64, _FIXED32):
-            length = 8 if kind == _FIXED64 else 4
-        else:
-            raise Malformed(f"wire type {kind}")
-        if place + length > len(data):
-            raise Malformed("it is cut")
-        yield number, kind, data[place : place + length]
-        place += length
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(_MOST_VARINT_BYTES):
-        if place + shift >= len(data):
-            raise Malformed("it is cut")
-        octet = data[place + shift]
-        value |= (octet & 0x7F) << (7 * shift)
-        if octet < 0x80:
-            return value & (2**64 - 1), place + shift + 1
-    raise Malformed("a number without an end")
-
-
-def _text(octets: bytes) -> str:
-    return octets.decode("utf-8", "replace")

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from chipwise.errors import ChipwiseError
 from chipwise.io.endpoint import MAX_POST_BYTES
 from chipwise.observe.exporters import Sample, mapped_metric, sample_of, without_port
-from chipwise.observe.receive.otlp import Malformed, NumberPoint, points_of_json, points_of_protobuf
+from chipwise.observe.protobuf import Malformed
+from chipwise.observe.receive.otlp import NumberPoint, points_of_json, points_of_protobuf
 from chipwise.observe.store.store import TelemetryStore
 
 PATH = "/v1/metrics"

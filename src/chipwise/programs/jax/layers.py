@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
 from chipwise.programs.jax.attention import Attend
-from chipwise.programs.jax.collectives import Grid, gathered, split_sequence, whole_sequence
-from chipwise.programs.jax.low_precision import product
+from chipwise.programs.jax.collectives import Grid, split_sequence, whole_sequence
+from chipwise.programs.jax.linear import linear
 from chipwise.programs.jax.weights import kv_heads
 from chipwise.workload.model import Model
 
@@ -61,7 +61,7 @@ def by_heads(attend: Attend, q: jax.Array, k: jax.Array, v: jax.Array, w: Weight
 
 def attended(context: jax.Array, w: Weights, grid: Grid) -> jax.Array:
     """The output projection of [batch, sequence, heads, v_dim]: partial sums over the tensor axis."""
-    out = product("bshk,hkd->bsd", context, gathered(w["wo"], grid, 2), grid)
+    out = linear(context, w, "wo", grid)
     return _biased(out, w, "bo", grid.tensor)
 
 
@@ -71,12 +71,12 @@ def qkv(
     """Queries, keys and values [batch, sequence, this device's heads, ...] of whole sequences."""
     if model.latent:
         q_nope, q_rope, latent, k_rope = latent_qkv(h, w, model, grid, positions)
-        up = product("bsr,rhk->bshk", latent, gathered(w["kv_up"], grid, 0), grid)
+        up = linear(latent, w, "kv_up", grid)
         k_nope, v = jnp.split(up, [model.latent.nope_dim], axis=-1)
         k_rope = jnp.broadcast_to(k_rope[:, :, None], (*k_nope.shape[:3], model.latent.rope_dim))
         return jnp.concatenate([q_nope, q_rope], -1), jnp.concatenate([k_nope, k_rope], -1), v
-    q = product("bsd,dhk->bshk", h, gathered(w["wq"], grid, 0), grid)
-    k, v = (product("bsd,dhk->bshk", h, _own_heads(gathered(w["w" + n], grid, 0), 1, model, grid), grid) for n in "kv")
+    q = linear(h, w, "wq", grid)
+    k, v = (linear(h, w, n, grid, lambda weight: _own_heads(weight, 1, model, grid)) for n in ("wk", "wv"))
     if "bq" in w:
         q = q + w["bq"].astype(q.dtype)
         k, v = (t + _own_heads(w["b" + n], 0, model, grid).astype(t.dtype) for t, n in ((k, "k"), (v, "v")))
@@ -95,9 +95,9 @@ def latent_qkv(
     assert m is not None
     low = h
     if m.q_rank:
-        low = norm(product("bsd,dr->bsr", h, gathered(w["q_down"], grid, 0), grid), w, "q_norm")
-    q = product("bsr,rhk->bshk", low, gathered(w["q_up"], grid, 0), grid)
-    kv = product("bsd,dr->bsr", h, gathered(w["kv_down"], grid, 0), grid)
+        low = norm(linear(h, w, "q_down", grid), w, "q_norm")
+    q = linear(low, w, "q_up", grid)
+    kv = linear(h, w, "kv_down", grid)
     latent = norm(kv[..., : m.kv_rank], w, "kv_norm")
     k_rope = rotary(kv[..., None, m.kv_rank :], positions)[:, :, 0]
     return q[..., : m.nope_dim], rotary(q[..., m.nope_dim :], positions), latent, k_rope
@@ -119,14 +119,14 @@ def _biased(x: jax.Array, w: Weights, name: str, parts: int = 1) -> jax.Array:
 
 def dense_mlp(h: jax.Array, w: Weights, model: Model, grid: Grid, names: str = "w") -> jax.Array:
     """Gated (SiLU) or plain (GELU) MLP; partial sums over the tensor axis come out."""
-    up = checkpoint_name(product("bsd,df->bsf", h, gathered(w[names + "_up"], grid, 0), grid), "mlpwi_0")
+    up = checkpoint_name(linear(h, w, names + "_up", grid), "mlpwi_0")
     up = _biased(up, w, names + "_up_bias")
     if model.gated:
-        gate = checkpoint_name(product("bsd,df->bsf", h, gathered(w[names + "_gate"], grid, 0), grid), "mlpwi_1")
+        gate = checkpoint_name(linear(h, w, names + "_gate", grid), "mlpwi_1")
         up = jax.nn.silu(_biased(gate, w, names + "_gate_bias")) * up
     else:
         up = jax.nn.gelu(up)
-    down = product("bsf,fd->bsd", up, gathered(w[names + "_down"], grid, 1), grid)
+    down = linear(up, w, names + "_down", grid)
     return _biased(down, w, names + "_down_bias", grid.tensor)
 
 
@@ -191,14 +191,12 @@ def _experts(routed: jax.Array, w: Weights, model: Model, grid: Grid) -> jax.Arr
     """The MLPs of this device's experts on [experts, rows, width]."""
 
     def into(name: str, label: str) -> jax.Array:
-        out: jax.Array = checkpoint_name(
-            product("ecd,edf->ecf", routed, gathered(w[name], grid, 1, ("fsdp",)), grid), label
-        )
+        out: jax.Array = checkpoint_name(linear(routed, w, name, grid), label)
         return out + w[name + "_bias"][:, None].astype(out.dtype) if name + "_bias" in w else out
 
     up = into("e_up", "moe_mlpwi_0")
     up = jax.nn.silu(into("e_gate", "moe_mlpwi_1")) * up if model.gated else jax.nn.gelu(up)
-    down = product("ecf,efd->ecd", up, gathered(w["e_down"], grid, 2, ("fsdp",)), grid)
+    down = linear(up, w, "e_down", grid)
     if "e_down_bias" in w:
         down = down + (w["e_down_bias"] / grid.tensor)[:, None].astype(down.dtype)
     return down

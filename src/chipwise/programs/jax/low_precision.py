@@ -41,7 +41,7 @@ def _forward(spec: str, low: str, x: jax.Array, weight: jax.Array) -> tuple[jax.
 
 def _backward(spec: str, low: str, kept: tuple[jax.Array, jax.Array], grad: jax.Array) -> tuple[jax.Array, jax.Array]:
     value, of_gradients, total = FORMATS[low]
-    left, right, out = _letters(spec)
+    left, right, out = letters_of(spec)
     x, weight = kept
     to_x = _multiplied(f"{out},{right}->{left}", grad, weight, (of_gradients, value), total)
     to_weight = _multiplied(f"{left},{out}->{right}", x, grad, (value, of_gradients), total)
@@ -51,14 +51,15 @@ def _backward(spec: str, low: str, kept: tuple[jax.Array, jax.Array], grad: jax.
 _product.defvjp(_forward, _backward)
 
 
-def _letters(spec: str) -> tuple[str, str, str]:
+def letters_of(spec: str) -> tuple[str, str, str]:
+    """The letters of both operands and of the result."""
     operands, out = spec.split("->")
     left, right = operands.split(",")
     return left, right, out
 
 
 def _multiplied(spec: str, a: jax.Array, b: jax.Array, formats: tuple[Any, Any], total: Any) -> jax.Array:
-    left, right, out = _letters(spec)
+    left, right, out = letters_of(spec)
     (p, p_scale), (q, q_scale) = (
         _rounded(t, tuple(i for i, letter in enumerate(letters) if letter not in out), kind)
         for t, letters, kind in ((a, left, formats[0]), (b, right, formats[1]))

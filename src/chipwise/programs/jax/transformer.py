@@ -34,6 +34,7 @@ from chipwise.programs.jax.collectives import (
     whole_sequence,
 )
 from chipwise.programs.jax.layers import block, norm
+from chipwise.programs.jax.linear import adapters
 from chipwise.programs.jax.loss import cross_entropy
 from chipwise.programs.jax.low_precision import FORMATS
 from chipwise.programs.jax.optimizer import STAND_INS, accumulated, updated
@@ -65,22 +66,25 @@ def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution) 
     grid = grid_of(mesh, dtype_of(train.precision), sequence)
     grid = replace(grid, low=train.precision if train.precision in FORMATS else "")
     parts = segments(model)
-    tree = weights_tree(model, parts, sequence, grid)
-    specs = jax.tree.map(lambda w: spec_of(w.split, grid), tree, is_leaf=is_weight)
-    shapes = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, state_dtype), tree, is_leaf=is_weight)
+    whole = weights_tree(model, parts, sequence, grid)
+    tree = adapters_tree(whole, train) if train.lora_rank else whole
+    shapes, specs = _shaped(tree, state_dtype, grid)
     moments = train.optimizer_states
-    state = {"weights": shapes, "moments": [shapes] * moments}
-    state_specs = {"weights": specs, "moments": [specs] * moments}
+    state, state_specs = ({"weights": part, "moments": [part] * moments} for part in (shapes, specs))
+    if train.lora_rank:  # the base as it is multiplied: it has no moments
+        state["frozen"], state_specs["frozen"] = _shaped(whole, grid.dtype, grid)
     samples = execution.micro_batch * execution.accumulate * grid.batch
     batch = _batch(model, samples, sequence)
     batch_specs = jax.tree.map(lambda _: PartitionSpec(BATCH), batch)
     loss = _loss(model, grid, parts, sequence, execution)
 
     def local_step(state: Tree, batch: Tree) -> tuple[Tree, jax.Array]:
-        value, grads = accumulated(jax.value_and_grad(loss), state["weights"], batch, execution.accumulate)
+        frozen = state.get("frozen")
+        slopes = jax.value_and_grad(lambda weights, part: loss(beside(weights, frozen), part))
+        value, grads = accumulated(slopes, state["weights"], batch, execution.accumulate)
         grads = jax.tree.map(lambda g, w: _reduced(g, w, grid), grads, tree)
         weights, moments = updated(state["weights"], state["moments"], grads)
-        return {"weights": weights, "moments": moments}, summed(value, grid, AXES)
+        return state | {"weights": weights, "moments": moments}, summed(value, grid, AXES)
 
     step = jax.shard_map(
         local_step,
@@ -95,6 +99,27 @@ def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution) 
         (state_specs, batch_specs),
     )
     return Program(step, args, donate=(0,), mesh=mesh, notes=left_out(model, train, grid))
+
+
+def _shaped(tree: Tree, dtype: str, grid: Grid) -> tuple[Tree, Tree]:
+    """Shapes and partition specs of weights."""
+    return (
+        jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, dtype), tree, is_leaf=is_weight),
+        jax.tree.map(lambda w: spec_of(w.split, grid), tree, is_leaf=is_weight),
+    )
+
+
+def adapters_tree(tree: Tree, train: Train) -> Tree:
+    """The adapters of every layer: all that is trained beside a frozen base."""
+    return {"layers": [[adapters(w, train.lora_rank, train.lora_targets) for w in row] for row in tree["layers"]]}
+
+
+def beside(weights: Tree, frozen: Tree | None = None) -> Tree:
+    """What a step multiplies by: the weights that it trains, those of adapters beside the frozen ones."""
+    if frozen is None:
+        return weights
+    rows = zip(frozen["layers"], weights["layers"], strict=True)
+    return frozen | {"layers": [[base | own for base, own in zip(*row, strict=True)] for row in rows]}
 
 
 def dtype_of(precision: str) -> str:
@@ -132,6 +157,11 @@ def left_out(model: Model, train: Train | None, grid: Grid) -> tuple[str, ...]:
         )
     if train and train.precision == "int8":
         notes.append("gradients are rounded to the nearest of 8 bits, where AQT draws")
+    if train and train.lora_rank:
+        layers = "the attention projections" if train.lora_targets == "attention" else "every linear layer"
+        notes.append(
+            f"adapters of rank {train.lora_rank} on {layers}, without dropout; the base is frozen in {grid.dtype}"
+        )
     if train and train.optimizer in STAND_INS:
         notes.append(f"the update of {train.optimizer} is compiled as {STAND_INS[train.optimizer]}")
     return tuple(notes)

@@ -28,7 +28,7 @@ from jax.sharding import Mesh, PartitionSpec
 from chipwise.compiled.loaders.workload import load_workload
 from chipwise.compiled.reference import has_program
 from chipwise.ops.table import build as op_table
-from chipwise.programs.jax import layers, quantized, resnet, transformer
+from chipwise.programs.jax import layers, linear, quantized, resnet, transformer
 from chipwise.programs.jax import low_precision as low_products
 from chipwise.programs.jax.collectives import AXES, Grid
 from chipwise.programs.jax.serve import Serving, serving_step
@@ -36,7 +36,7 @@ from chipwise.programs.jax.weights import segments
 from chipwise.programs.program import RECOMPUTE, Execution
 from chipwise.workload.build import build_model
 from chipwise.workload.model import Train
-from chipwise.workload.params import count
+from chipwise.workload.params import count, lora_params
 from chipwise.workload.presets import preset, preset_names
 
 SAMPLES, TOKENS = 8, 16
@@ -69,10 +69,10 @@ def zeros(shapes):
     return jax.tree.map(lambda s: jax.device_put(jnp.zeros(s.shape, s.dtype), s.sharding), shapes)
 
 
-def program(fields, sizes=ALONE, recompute="none", accumulate=1, optimizer="sgd", precision="fp32", **more):
+def program(fields, sizes=ALONE, recompute="none", accumulate=1, trained=None, **more):
     """The training step of a tiny model: always the same global batch."""
     model = build_model(fields)
-    train = Train(SAMPLES, TOKENS, precision=precision, optimizer=optimizer)
+    train = Train(SAMPLES, TOKENS, **{"precision": "fp32", "optimizer": "sgd"} | (trained or {}))
     micro = SAMPLES // (prod(sizes[:3]) * accumulate)
     execution = Execution(micro, RECOMPUTE[recompute], accumulate, "cpu")
     if model.family == "cnn":
@@ -82,7 +82,7 @@ def program(fields, sizes=ALONE, recompute="none", accumulate=1, optimizer="sgd"
 
 def stepped(made, fields, steps=1):
     """Losses of some steps on one batch, and the momentum after them as plain arrays."""
-    unsharded = program(fields, optimizer="sgd").args[0]["weights"]
+    unsharded = program(fields).args[0]["weights"]
     shapes, batch = made.args
     state = {name: zeros(part) for name, part in shapes.items()} | {"weights": values(shapes["weights"], 1, unsharded)}
     batch, step, losses = values(batch, 2), jax.jit(made.fn), []
@@ -129,16 +129,81 @@ def low_precision(precision):
         ("DEEPSEEK", (1, 1, 2, 2), "full"),
     ):
         fields = getattr(models, name)
-        plain, low = (stepped(program(fields, sizes, recompute, precision=p), fields) for p in ("bf16", precision))
+        plain, low = (
+            stepped(program(fields, sizes, recompute, trained={"precision": p}), fields) for p in ("bf16", precision)
+        )
         want, got = (np.concatenate([np.ravel(g) for g in jax.tree.leaves(grads)]) for _, grads in (plain, low))
         out[f"{name} {recompute}"] = {
             "loss": abs(low[0][0] / plain[0][0] - 1),
             "gradient": float(np.linalg.norm(got - want) / np.linalg.norm(want)),
         }
-    losses = stepped(program(models.MIXTRAL, (1, 1, 2, 2), optimizer="adamw", precision=precision), models.MIXTRAL, 5)[
-        0
-    ]
+    losses = stepped(
+        program(models.MIXTRAL, (1, 1, 2, 2), trained={"optimizer": "adamw", "precision": precision}), models.MIXTRAL, 5
+    )[0]
     return out | {"losses": losses}
+
+
+def adapters(name, sizes, targets, recompute="none"):
+    """A step of adapters against one of all weights, with the adapters' products added to them, on one device.
+
+    The gradient of A is that of the sum times B, that of B is A times it. All of what isn't trained comes back as it was.
+    """
+    fields = getattr(models, name)
+    lora = {"lora_rank": 2, "lora_targets": targets}
+    made, single, plain = (
+        program(fields, sizes, recompute, trained=lora),
+        program(fields, trained=lora),
+        program(fields),
+    )
+    (shapes, batch), (alone, _) = made.args, single.args
+    state = {name: zeros(part) for name, part in shapes.items()}
+    state |= {n: values(shapes[n], seed, alone[n]) for n, seed in (("weights", 7), ("frozen", 1))}
+    after, loss = jax.jit(made.fn)(state, values(batch, 2))
+    small, base = values(alone["weights"], 7), values(alone["frozen"], 1)
+    wide = {"weights": transformer_sum(base, small), "moments": [zeros(part) for part in plain.args[0]["moments"]]}
+    summed, want = jax.jit(plain.fn)(wide, values(plain.args[1], 2))
+    worst, count = 0.0, 0
+    rows = (after["moments"][0]["layers"], small["layers"], summed["moments"][0]["layers"])
+    for got, own, slope in (parts for row in zip(*rows, strict=True) for parts in zip(*row, strict=True)):
+        for weight, into, letters, back in adapted(own):
+            a, b, g = own[weight + "_a"], own[weight + "_b"], slope[weight]
+            for end, right in (
+                ("_a", jnp.einsum(f"n{letters},n{back}->n{into}", g, b)),
+                ("_b", jnp.einsum(f"n{into},n{letters}->n{back}", a, g)),
+            ):
+                off = np.abs(np.asarray(got[weight + end]) - np.asarray(right)).max() / np.abs(np.asarray(right)).max()
+                worst, count = max(worst, float(off)), count + right.size
+    same = all(
+        bool((np.asarray(x) == np.asarray(y)).all())
+        for x, y in zip(jax.tree.leaves(after["frozen"]), jax.tree.leaves(state["frozen"]), strict=True)
+    )
+    counted = lora_params(build_model(fields), 2, targets)
+    off = abs(float(loss) / float(want) - 1)
+    return {"loss": off, "gradient": worst, "frozen": same, "trained": count / counted}
+
+
+def adapted(layer):
+    """The layers of `layer` with adapters, and the letters of A, W and B."""
+    for weight, (spec, _) in linear.SPECS.items():
+        if weight + "_a" in layer:
+            into, back = (low_products.letters_of(part)[1] for part in linear.adapter_specs(spec))
+            yield weight, into, low_products.letters_of(spec)[1], back
+
+
+def transformer_sum(base, small):
+    """The base with every adapter's product added."""
+    layers = [
+        [
+            mine
+            | {
+                weight: mine[weight] + jnp.einsum(f"n{a},n{b}->n{w}", own[weight + "_a"], own[weight + "_b"])
+                for weight, a, w, b in adapted(own)
+            }
+            for mine, own in zip(*row, strict=True)
+        ]
+        for row in zip(base["layers"], small["layers"], strict=True)
+    ]
+    return base | {"layers": layers}
 
 
 def products():
@@ -335,7 +400,7 @@ CHECKS = {
     "recompute selective": lambda: sharded("LLAMA", ALONE, recompute="selective"),
     "recompute full": lambda: sharded("LLAMA", ALONE, recompute="full"),
     "decoder learns": lambda: {
-        "losses": stepped(program(models.MIXTRAL, (1, 1, 2, 2), optimizer="adamw"), models.MIXTRAL, 5)[0]
+        "losses": stepped(program(models.MIXTRAL, (1, 1, 2, 2), trained={"optimizer": "adamw"}), models.MIXTRAL, 5)[0]
     },
     "ResNet learns": lambda: {"losses": stepped(program(models.RESNET, (2, 1, 1, 1)), models.RESNET, 5)[0]},
     "windowed decoder served": lambda: serving("GEMMA", (2, 1, 1, 2)),
@@ -343,6 +408,10 @@ CHECKS = {
     "latent attention and experts served": lambda: serving("DEEPSEEK", (2, 1, 1, 2)),
     "int8": int8_weights,
     "products in 8 bits": products,
+    "adapters of a decoder": lambda: adapters("LLAMA", (2, 2, 1, 2), "attention", "full"),
+    "adapters with more tensor devices than key heads": lambda: adapters("LLAMA", (1, 1, 1, 4), "all"),
+    "adapters of latent attention and experts": lambda: adapters("DEEPSEEK", (1, 1, 2, 2), "all"),
+    "adapters of an encoder": lambda: adapters("BERT", (1, 2, 1, 2), "all", "selective"),
     "int8 products": lambda: low_precision("int8"),
     "fp8 products": lambda: low_precision("fp8"),
     "experts evenly loaded": lambda: experts(True),

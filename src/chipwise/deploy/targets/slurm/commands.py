@@ -23,7 +23,7 @@ def cloud_settings(deployment: Deployment) -> str:
     settings: dict[str, Any] = {
         "schema": 1,
         "cluster": deployment.name,
-        "site": {name: what for pool in pools for name, what in cloud.site(pool).items()},
+        "site": site_values(deployment),
         "commands": {},
         "environment": {"PATH": PATH, **cloud.ENVIRONMENT},  # slurmctld gives its programs none
         "state": "/var/spool/slurm/cloud_nodes",
@@ -40,3 +40,14 @@ def cloud_settings(deployment: Deployment) -> str:
         },
     }
     return json.dumps(settings, indent=1) + "\n"
+
+
+def site_values(deployment: Deployment) -> dict[str, str]:
+    """What only the site knows, with words for each."""
+    pools = [pool for pool in deployment.pools if cloud_pool(pool, deployment)]
+    return {name: what for pool in pools for name, what in CLOUDS[deployment.provider].site(pool).items()}
+
+
+def site_example(deployment: Deployment) -> str:
+    """The file to be filled in: every value is empty, which the program refuses by name."""
+    return json.dumps({"values": dict.fromkeys(site_values(deployment), "")}, indent=1) + "\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chipwise.deploy.deployment import Deployment, Engine, NodePool, Problem, Provider, Term, Undeployable
 from chipwise.deploy.targets.slurm import cloud_nodes
-from chipwise.deploy.targets.slurm.commands import CLOUDS, cloud_settings
+from chipwise.deploy.targets.slurm.commands import CLOUDS, cloud_settings, site_example
 from chipwise.deploy.targets.slurm.google import TPU_RUNTIMES
 from chipwise.deploy.targets.slurm.nodes import cloud_pool, machines_of, node_names, node_range
 from chipwise.deploy.targets.target import RouterSettings, Target
@@ -65,6 +65,7 @@ def tree(deployment: Deployment) -> list[TreeFile]:
         *tree_files,
         TreeFile(path="power/cloud_nodes.py", text=program),
         TreeFile(path=f"power/{cloud_nodes.SETTINGS}", text=cloud_settings(deployment)),
+        TreeFile(path="power/site.example.json", text=site_example(deployment)),
         *(
             TreeFile(path=f"power/{action}", text=start.format(action=action), executable=True)
             for action in ("resume", "suspend", "resume_fail", "sync", "check")
@@ -197,8 +198,8 @@ def steps(deployment: Deployment) -> Sequence[str]:
     ]
     if _any_cloud(deployment):
         lines += [
-            "`cp -r power /etc/slurm/`, and write `/etc/slurm/power/site.json` with what is your own: "
-            "`/etc/slurm/power/check` names what is missing and what it is.",
+            "`cp -r power /etc/slurm/`, copy `/etc/slurm/power/site.example.json` to `site.json` beside it and "
+            "fill it in: `/etc/slurm/power/check` names what is missing and what it is.",
             "`cp power/chipwise-cloud-nodes.* /etc/systemd/system/` and "
             "`systemctl enable --now chipwise-cloud-nodes.timer`: every minute it gives back nodes whose machines were "
             "preempted or out of stock, and removes machines that nobody wants.",
