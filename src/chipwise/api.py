@@ -11,7 +11,7 @@ from chipwise.verbs.arguments import load
 from chipwise.verbs.bench import bench
 from chipwise.verbs.ci import deploy_ci, deploy_comment, deploy_compile
 from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fleet, predict, report
-from chipwise.verbs.deploy import deploy_check, deploy_explain, deploy_write
+from chipwise.verbs.deploy import deploy_check, deploy_diff, deploy_explain, deploy_write
 from chipwise.verbs.diff import diff
 from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.history import observe_advice, observe_demand, observe_drift, observe_rates
@@ -49,6 +49,7 @@ __all__ = [
     "deploy_ci",
     "deploy_comment",
     "deploy_compile",
+    "deploy_diff",
     "deploy_explain",
     "deploy_write",
     "devices",

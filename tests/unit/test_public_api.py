@@ -58,6 +58,7 @@ VERBS = (
     "deploy_ci",
     "deploy_comment",
     "deploy_compile",
+    "deploy_diff",
     "deploy_explain",
     "deploy_write",
     "update_prices",

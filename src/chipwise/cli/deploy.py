@@ -40,6 +40,11 @@ Examples:
   chipwise deploy check cluster
   chipwise deploy check cluster -o json
 """
+DIFF_EXAMPLES = """\b
+Examples:
+  chipwise deploy diff cluster examples/pools/kubernetes.yaml --topology v5e=4x4
+  chipwise deploy diff cluster examples/pools/kubernetes.yaml --term v5e=spot -o json
+"""
 BY_POOL = "POOL=VALUE"
 
 app = group(
@@ -132,6 +137,48 @@ def check(
     show(answer, output, out)
     if not answer.good:
         raise typer.Exit(1)
+
+
+@app.command("diff", epilog=DIFF_EXAMPLES)
+def diff(
+    folder: Annotated[Path, argument("DIR", "A folder that `deploy write` wrote.")],
+    source: Annotated[Path, argument("FROM", "The new decision, as of `deploy write`.")],
+    only: Annotated[str | None, option("--only", "LIST", "These pools alone: v5e,v5e-spot.")] = None,
+    region: Annotated[str | None, option("--region", "REGION", "Where. Default: the source's region.")] = None,
+    term: Annotated[list[str] | None, option("--term", "TERM", "Of all pools, or POOL=TERM; repeatable.")] = None,
+    topology: Annotated[
+        list[str] | None, option("--topology", "POOL=SHAPE", "The slices of a pool: v5e=4x4; repeatable.")
+    ] = None,
+    reservation: Annotated[
+        list[str] | None, option("--reservation", "POOL=NAME", "The reservation that a pool is taken of; repeatable.")
+    ] = None,
+    row: Annotated[str | None, option("--row", "CHIPS", "The row of a comparison: v5p:64. Default: its pick.")] = None,
+    period: Annotated[
+        str | None, option("--period", "PERIOD", "The period of a fleet plan: '2028 Q3'. Default: the first.")
+    ] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Say what a new decision changes of a tree: pools added, changed in place, replaced, removed.
+
+    With what a month costs before and after, what differs of each pool, and which pools to drain first because jobs on
+    them end. Name, target and zone are the tree's; nothing is written.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    answer = api.deploy_diff(
+        folder,
+        source,
+        only=[pool.strip() for pool in only.split(",")] if only else (),
+        region=region,
+        term=_terms(term or []),
+        topology=_by_pool(topology or [], "topology"),
+        reservation=_by_pool(reservation or [], "reservation"),
+        row=row,
+        period=period,
+    )
+    show(answer, output, out)
 
 
 @app.command("explain", epilog=EXPLAIN_EXAMPLES)

@@ -62,7 +62,13 @@ def machines_of(provider: Provider, chip: str) -> tuple[Machine, ...]:
 
 def node_pool(request: PoolRequest, provider: Provider, reservation: str = "") -> tuple[NodePool, tuple[str, ...]]:
     """The machines of a request at a provider, and what was assumed to choose them."""
-    chip = load().chips[request.chip]
+    chip = load().chips.get(request.chip)
+    if chip is None:
+        raise Undeployable(
+            Problem.CHIP_NOT_OFFERED, request.name, f"{request.chip} is no chip known", "`chipwise chips`"
+        )
+    if request.chips < 1:
+        raise Undeployable(Problem.COUNT, request.name, f"{request.chips} chips are none", "at least one")
     if chip.family == "tpu":
         topology, slices, assumed = _slices(request)
     else:

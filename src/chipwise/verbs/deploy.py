@@ -1,4 +1,4 @@
-"""Verbs that put machines up: deploy_write, deploy_check, deploy_explain."""
+"""Verbs that put machines up: deploy_write, deploy_check, deploy_diff, deploy_explain."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chipwise.deploy.check.view import TreeCheck
     from chipwise.deploy.deployment import Term
+    from chipwise.deploy.diff_view import DeploymentDiff
     from chipwise.deploy.explain.view import WaitingJobs
     from chipwise.deploy.view import WrittenDeployment
     from chipwise.knowledge import Knowledge
@@ -49,8 +50,7 @@ def deploy_write(
     from chipwise.deploy.write import write
 
     destination = find_target(target)
-    by_pool = {"": term} if isinstance(term, str) else term or {}
-    terms = {pool: _term(text) for pool, text in by_pool.items()}
+    terms = _terms(term)
     made = read_source(source, row=row, period=period, terms=terms, knowledge=knowledge)
     choices = Choices(
         name=name,
@@ -84,6 +84,58 @@ def deploy_check(folder: str | Path) -> TreeCheck:
     from chipwise.deploy.check.view import TreeCheck
 
     return TreeCheck(folder=Path(folder), checked=check_tree(Path(folder)))
+
+
+def deploy_diff(
+    folder: str | Path,
+    source: str | Path | Mapping[str, Any],
+    *,
+    only: Sequence[str] = (),
+    region: str | None = None,
+    term: str | Mapping[str, str] | None = None,
+    topology: Mapping[str, str] | None = None,
+    reservation: Mapping[str, str] | None = None,
+    row: str | None = None,
+    period: str | None = None,
+    knowledge: Knowledge | None = None,
+) -> DeploymentDiff:
+    """Say what a new decision changes of a tree that `deploy_write` wrote: which pools are replaced, and the cost.
+
+    Name, target and zone are the tree's; the other options are those of `deploy_write`. Nothing is written.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = deploy_write("examples/pools/kubernetes.yaml", folder)
+    ...     changed = deploy_diff(folder, "examples/pools/kubernetes.yaml", topology={"v5e": "4x4"})
+    >>> [(pool.pool, str(pool.effect)) for pool in changed.change.pools]
+    [('h100', 'unchanged'), ('v5e', 'replaced'), ('v5e-spot', 'unchanged')]
+    """
+    from chipwise.deploy.diff import change_of, tree_facts
+    from chipwise.deploy.diff_view import DeploymentDiff
+    from chipwise.deploy.plan import Choices, deployment_of
+    from chipwise.deploy.read import read_source
+    from chipwise.deploy.targets.find import find_target
+
+    facts = tree_facts(Path(folder))
+    terms = _terms(term)
+    made = read_source(source, row=row, period=period, terms=terms, knowledge=knowledge)
+    choices = Choices(
+        name=facts.name,
+        only=only,
+        region=region,
+        zone=facts.zone if region in (None, facts.region) else None,
+        terms=terms,
+        topologies=topology or {},
+        reservations=reservation or {},
+    )
+    deployment = deployment_of(made, find_target(facts.target), choices)
+    return DeploymentDiff(folder=Path(folder), change=change_of(facts, deployment))
+
+
+def _terms(term: str | Mapping[str, str] | None) -> dict[str, Term]:
+    """Terms by pool; one text is that of all, under an empty name."""
+    by_pool = {"": term} if isinstance(term, str) else term or {}
+    return {pool: _term(text) for pool, text in by_pool.items()}
 
 
 def _term(text: str) -> Term:

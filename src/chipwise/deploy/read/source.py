@@ -50,6 +50,15 @@ def read_source(
 def _document(
     document: Mapping[str, Any], name: str, row: str | None, period: str | None, terms: Mapping[str, Term]
 ) -> Source:
+    try:
+        return _of_verb(document, name, row, period, terms)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:  # a part is missing, or is something else
+        raise BrokenFile("source", name, f"a document as chipwise wrote it ({type(error).__name__}: {error})") from None
+
+
+def _of_verb(
+    document: Mapping[str, Any], name: str, row: str | None, period: str | None, terms: Mapping[str, Term]
+) -> Source:
     verb = document.get("command")
     if verb == "compare":
         _refuse({"period": period}, "a fleet plan's period")
