@@ -143,11 +143,15 @@ def run_in(folder: str, command: str, start: Start) -> tuple[int, str]:
     """Exit status and output of a command whose data lie in a folder."""
     words = ["chipwise", *words_in(folder, command)]
     meant = {}
-    files = {"--out", "--folder", "--plot", "--launch"}
+    files = {"--out", "--folder", "--plot", "--launch", "--to"}
     for option in files & set(words):
         at = words.index(option) + 1
         elsewhere = Path(folder) / f"{option}{''.join(Path(words[at]).suffixes)}"
         meant[str(elsewhere)], words[at] = words[at], str(elsewhere)
+    if words[1] == "deploy":  # writes a folder, which later commands of the session read
+        for at in (i for i, word in enumerate(words) if words[i - 1] == "--to" or (Path(folder) / word).is_dir()):
+            elsewhere = Path(folder) / words[at]
+            meant[str(elsewhere)], words[at] = words[at], str(elsewhere)
     done = start(words[1:], {**os.environ, **own_data(folder)})
     said = done.stdout + done.stderr
     for elsewhere, word in meant.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from chipwise.verbs.arguments import load
 from chipwise.verbs.bench import bench
 from chipwise.verbs.decide import compare, compare_edge, cost, layouts, plan_fleet, predict, report
-from chipwise.verbs.deploy import deploy_write
+from chipwise.verbs.deploy import deploy_check, deploy_explain, deploy_write
 from chipwise.verbs.diff import diff
 from chipwise.verbs.facts import chips, models, prices, update_prices
 from chipwise.verbs.history import observe_advice, observe_demand, observe_drift, observe_rates
@@ -44,6 +44,8 @@ __all__ = [
     "compare_edge",
     "cost",
     "dashboards",
+    "deploy_check",
+    "deploy_explain",
     "deploy_write",
     "devices",
     "diagnose",

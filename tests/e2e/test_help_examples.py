@@ -51,6 +51,7 @@ ELSEWHERE = {
     r".*--ledger unix://.*": "somebody's service",
     r"observe (scrape|devices|nodes|export).*": "exporters that run; tests/e2e/test_telemetry_store.py has some",
     r"prices update": "a network",
+    r"deploy check.*": "a folder that was written; docs/deploy.md has one",
     r"pools drain .*--node .*": "a cluster that runs; tests/e2e/test_slurm_fallback.py has one",
     r".*--open": "a browser that somebody looks at",
     r"prices import focus billing-\*.*": "the shell's own reading of *",

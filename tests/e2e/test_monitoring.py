@@ -11,7 +11,7 @@ from prometheus import listening, needed, prometheus
 
 import chipwise as cw
 from chipwise.observe.data_files import rows
-from chipwise.observe.exporters import BUCKET, exporters, mapping
+from chipwise.observe.exporters import HISTOGRAM, exporters, mapping
 from chipwise.observe.monitoring.dashboards import panels
 from patience import until
 
@@ -27,6 +27,7 @@ LABELS = {
     "opentelemetry": 'host_name="o1",hw_id="GPU-9"',
     "ray": 'ip="10.0.0.7",GpuIndex="0"',
 }
+HISTOGRAMS = {row["series"] + part for row in rows("histograms.csv") for part in HISTOGRAM}
 AMOUNTS = {"%": 91, "ratio": 0.91}
 
 
@@ -42,7 +43,7 @@ class Pages:
         self.asked[name] += 1
         rounds, lines = self.asked[name], []
         for metric, mapped in mapping().items():
-            if mapped.exporter == name and not metric.endswith(BUCKET):
+            if mapped.exporter == name and mapped.series not in HISTOGRAMS:
                 lines.append(f"{metric}{{{LABELS[name]}}} {self.amount(mapped, rounds):g}")
         for row in rows("histograms.csv"):
             if row["exporter"] == name:
@@ -114,8 +115,8 @@ def port_of(stream):
 def test_every_rule_is_evaluated_and_every_exporter_recorded(site):
     expected = {
         (f"chipwise:{mapped.series}", mapped.exporter)
-        for name, mapped in mapping().items()
-        if not name.endswith(BUCKET)
+        for mapped in mapping().values()
+        if mapped.series not in HISTOGRAMS
     }
     found = until(lambda: (seen := recorded(site)) >= expected and seen)
     assert {exporter for _, exporter in found} == set(exporters())

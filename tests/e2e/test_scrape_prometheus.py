@@ -12,6 +12,7 @@ from command import chipwise_here
 from prometheus import listening, needed, prometheus
 
 import chipwise as cw
+from chipwise.observe.scrape import fetch
 from chipwise.observe.scrape import prometheus as module
 from chipwise.observe.store.schema import SAMPLES
 from chipwise.observe.store.store import open_store
@@ -142,14 +143,14 @@ def test_a_prometheus_is_read_as_its_exporters_are(site, tmp_path, monkeypatch):
 @pytest.mark.service
 def test_what_is_too_much_is_asked_in_parts(site, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SETTLE_S", 0)
-    monkeypatch.setattr(module, "MAX_PAGE_BYTES", 1500)
+    monkeypatch.setattr(fetch, "MAX_PAGE_BYTES", 1500)
     path = str(tmp_path / "telemetry.db")
     answer = cw.scrape(prometheus=site.url, store=path, since="20s", step="2s", match='job="dcgm"')
     assert answer.pages[0].problem == ""
     with open_store(path) as store:
         assert {one.series for one in store.newest(0)} == {"device_power", "device_last_xid"}
         assert len(store.values("device_power", "n1", "GPU-1", NOW - 900, 2**40)) >= 3
-    monkeypatch.setattr(module, "MAX_PAGE_BYTES", 40)
+    monkeypatch.setattr(fetch, "MAX_PAGE_BYTES", 40)
     with pytest.raises(cw.Refusal, match="larger than"):
         cw.scrape(prometheus=site.url, store=path, since="20s", step="2s")
 

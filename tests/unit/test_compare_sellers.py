@@ -85,7 +85,7 @@ def test_a_pick_by_a_stale_price_says_what_wins_without_stale_prices():
     comparison = cw.compare(JOB, on="h200:64,b200:64", knowledge=known(old, *MARKET[1:]))
     words = comparison.words.sellers
     assert str(comparison.pick.accelerators) == "h200:64" and comparison.pick.ondemand.price.stale
-    assert "with prices of the last 90 days it costs 131 % more: $6.00/h (middle" in words
+    assert "with prices of the last 90 days it costs 2.31 times as much: $6.00/h (middle" in words
     assert "Without stale prices b200:64 wins at" in words
     fresh = cw.compare(JOB, on="h200:64,b200:64", knowledge=known(*MARKET))
     assert "stale" not in fresh.words.sellers

@@ -54,6 +54,8 @@ VERBS = (
     "fleet_goodput",
     "alert_rules",
     "dashboards",
+    "deploy_check",
+    "deploy_explain",
     "deploy_write",
     "update_prices",
 )

@@ -1,9 +1,11 @@
-"""chipwise deploy: a decision as the files that put its machines up."""
+"""chipwise deploy: a decision as the files that put its machines up, and why jobs wait there."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+
+import typer
 
 from chipwise.cli.completion import one_of
 from chipwise.cli.declare import argument, group, option
@@ -14,6 +16,8 @@ from chipwise.errors import InputError
 EXAMPLES = """\b
 Examples:
   chipwise deploy write examples/pools/kubernetes.yaml --to cluster
+  chipwise deploy check cluster
+  chipwise deploy explain examples/deploy/pending.json
 """
 WRITE_EXAMPLES = """\b
 Examples:
@@ -21,10 +25,26 @@ Examples:
   chipwise deploy write examples/pools/kubernetes.yaml --to cluster --topology v5e=4x4 --zone us-central1-a
   chipwise deploy write examples/deploy/pretrain.json --to pretrain --term spot
   chipwise deploy write examples/deploy/pretrain.json --to reserved --term reserved --reservation v5p=research
+  chipwise deploy write examples/pools/kubernetes.yaml --target slurm --zone us-central1-a --to lab
+"""
+EXPLAIN_EXAMPLES = """\b
+Examples:
+  chipwise deploy explain examples/deploy/pending.json
+  chipwise deploy explain examples/deploy/pending.json --job llama-pretrain -o json
+  chipwise deploy explain examples/deploy/squeue.json
+"""
+CHECK_EXAMPLES = """\b
+Examples:
+  chipwise deploy check cluster
+  chipwise deploy check cluster -o json
 """
 BY_POOL = "POOL=VALUE"
 
-app = group("deploy", "Write a decision as the files that put its machines up.", EXAMPLES)
+app = group(
+    "deploy",
+    "Write a decision as the files that put its machines up, check them, and say why jobs wait there.",
+    EXAMPLES,
+)
 
 
 @app.command("write", epilog=WRITE_EXAMPLES)
@@ -64,9 +84,11 @@ def write(
 ) -> None:
     """Write a pools file, a comparison or a fleet plan as the files that put its machines up.
 
-    A plain tree that needs no chipwise to be applied: Terraform, the router's pools file for the same machines, a
-    README with the steps. Nothing is written that can't work as a whole: a chip the provider has not, a count that is
-    not whole slices or hosts, terms on which a machine is not to be had, a reservation without its name are refused.
+    A plain tree that needs no chipwise to be applied: Terraform of a GKE cluster with its queues and templates, or the
+    configuration of a Slurm cluster with the programs for its cloud nodes; the router's pools file for the same
+    machines; a README with the steps. Nothing is written that can't work as a whole: a chip the provider has not, a
+    count that is not whole slices or hosts, terms on which a machine is not to be had, a reservation without its name
+    are refused.
     """
     from chipwise import api
     from chipwise.present.output import show
@@ -86,6 +108,49 @@ def write(
         period=period,
     )
     show(answer, output, out)
+
+
+@app.command("check", epilog=CHECK_EXAMPLES)
+def check(
+    folder: Annotated[Path, argument("DIR", "A folder that `deploy write` wrote.")],
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Check a tree as a whole before it is applied: a line for each finding, and exit status 1 where there is one.
+
+    Every argument of Terraform against the provider's schema, every manifest against the fields of its kind, and the
+    chain that no other tool checks as a whole: topology, hosts and chips divide, a reservation is named and no
+    autoscaler gives it back, queues cover all that pods ask for, labels, tolerations, priorities and accounts are
+    there, and it costs no more than was decided. Says which checks ran.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    answer = api.deploy_check(folder)
+    show(answer, output, out)
+    if not answer.good:
+        raise typer.Exit(1)
+
+
+@app.command("explain", epilog=EXPLAIN_EXAMPLES)
+def explain(
+    files: Annotated[
+        list[Path], argument("FILE...", "What `kubectl get ... -o json` or `squeue --json` printed; several together.")
+    ],
+    job: Annotated[str | None, option("--job", "NAME", "This job alone.")] = None,
+    output: TableJsonCsv = "table",
+    out: OutFile = None,
+) -> None:
+    """Say why jobs wait, each in one line: what is missing, in whose words, and what to do.
+
+    Reads pods, jobs, job sets, workloads of Kueue, provisioning requests and events of Kubernetes
+    (kubectl get pods,jobs,jobsets,workloads,provisioningrequests,events -A -o json), and the queue of Slurm
+    (squeue --json). Events of one file tell of pods of another.
+    """
+    from chipwise import api
+    from chipwise.present.output import show
+
+    show(api.deploy_explain(*files, job=job), output, out)
 
 
 def _terms(words: list[str]) -> dict[str, str]:

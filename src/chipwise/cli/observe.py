@@ -24,7 +24,8 @@ from chipwise.cli.options import (
     with_price_flags,
     with_workload_flags,
 )
-from chipwise.cli.router import LedgerOpt, MetricsOpt, TokenFileOpt
+from chipwise.cli.router import LedgerOpt, MetricsOpt, PoolsOpt, TokenFileOpt
+from chipwise.cli.telemetry import StoreOpt
 from chipwise.route.names import JOB_STATES
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ JOB_EXAMPLES = """\b
 Examples:
   chipwise observe job 1
   chipwise observe job 1 --attempt 1 -o json
+  chipwise observe job 1 --pools examples/pools/local.yaml
 """
 JOBS_EXAMPLES = """\b
 Examples:
@@ -214,12 +216,16 @@ def job(
         Path | None, option("--plot", "FILE", "Draw its steps, or its windows of serving, as .svg or .png.")
     ] = None,
     ledger: LedgerOpt = "",
+    pools: PoolsOpt = None,
+    store: StoreOpt = "",
     output: TableJson = "table",
     out: OutFile = None,
 ) -> None:
     """One job as it really runs: its steps, health and goodput, against its prediction, and what is left.
 
     Its output is read as `jobs logs` reads it. A running job's time and cost are estimated again, at the pace of now.
+    Of a server, with --pools: the latencies of its last hour by its histograms in a store, beside those predicted at
+    its load.
     """
     from chipwise import api
     from chipwise.present import plots
@@ -227,7 +233,7 @@ def job(
 
     if plot is not None:
         plots.ready(plot)
-    answer = api.observe_job(job, ledger, attempt=attempt)
+    answer = api.observe_job(job, ledger, attempt=attempt, pools=pools, store=store if pools else None)
     if plot is not None:
         answer.plot(plot)
     show(answer, output, out)
@@ -244,6 +250,8 @@ def jobs(
     tell: Annotated[
         bool, typer.Option("--tell", help="Let routers reckon with what runs take by their steps, not as predicted.")
     ] = False,
+    pools: PoolsOpt = None,
+    store: StoreOpt = "",
     metrics: MetricsOpt = None,
     token_file: TokenFileOpt = None,
     interval: Annotated[
@@ -262,7 +270,15 @@ def jobs(
     named = None if state == ALL else state
 
     def look() -> JobObservations:
-        return api.observe_jobs(ledger, state=named, owner=owner, limit=limit, tell=tell)
+        return api.observe_jobs(
+            ledger,
+            state=named,
+            owner=owner,
+            limit=limit,
+            tell=tell,
+            pools=pools,
+            store=store if pools else None,
+        )
 
     if metrics is None:
         refuse({"--token-file": str(token_file) if token_file else None, "--interval": interval}, "--metrics beside it")

@@ -36,7 +36,7 @@ PANELS: dict[str, dict[str, str]] = {
         "doctor": "Show the compilers installed, what each enables, and what this node can be observed with.",
     },
     "Run": {
-        "deploy": "Write a decision as the files that put its machines up.",
+        "deploy": "Write a decision as the files that put its machines up, check them, and say why jobs wait there.",
         "jobs": "Submit jobs, see where they stand and why.",
         "pools": "List pools with their free capacity, and drain them.",
         "router": "Send the jobs of a ledger to the pools that suit them.",

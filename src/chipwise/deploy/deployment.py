@@ -55,6 +55,7 @@ class Problem(StrEnum):
     OTHER_PROVIDER = "other provider"
     SEVERAL_REGIONS = "several regions"
     NO_REGION = "no region"
+    NO_ZONE = "no zone"
     NO_RESERVATION = "no reservation"
     NAME = "name"
     NOTHING = "nothing to write"
@@ -88,6 +89,8 @@ class PoolRequest:
     usd_per_chip_hour: float = 0.0
     price_source: str = ""
     max_seconds: float | None = None  # longest run that is allowed
+    replica_chips: int = 0  # of a service: chips of each replica
+    replica_requests: float = 0.0  # of a service: requests under way in a replica that keep the SLO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,8 @@ class NodePool:
     usd_per_chip_hour: float = 0.0
     price_source: str = ""
     max_seconds: float | None = None
+    replica_chips: int = 0  # of a service: chips of each replica
+    replica_requests: float = 0.0  # of a service: requests under way in a replica that keep the SLO
     labels: tuple[tuple[str, str], ...] = ()
 
     @property

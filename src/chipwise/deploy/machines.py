@@ -100,6 +100,8 @@ def node_pool(request: PoolRequest, provider: Provider, reservation: str = "") -
             usd_per_chip_hour=request.usd_per_chip_hour,
             price_source=request.price_source,
             max_seconds=request.max_seconds,
+            replica_chips=request.replica_chips,
+            replica_requests=request.replica_requests,
         ),
         assumed,
     )
@@ -161,7 +163,11 @@ def _machine(request: PoolRequest, provider: Provider, topology: str) -> Machine
     if topology:
         return _tpu_host(request, sold, topology)
     named = [machine for machine in sold if machine.name == request.instance]
-    fits = [m for m in named or sold if request.chips % m.chips == 0 and m.chips % request.unit == 0]
+    fits = [
+        m
+        for m in named or sold
+        if request.chips % m.chips == 0 and not (m.chips % request.unit and request.unit % m.chips)
+    ]
     if not fits:
         counts = ", ".join(str(n) for n in sorted({machine.chips for machine in named or sold}))
         raise Undeployable(

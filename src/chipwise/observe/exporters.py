@@ -73,12 +73,14 @@ def mapping() -> Mapping[str, Mapped]:
         for row in rows("series.csv")
     }
     return plain | {
-        f"{row['metric']}{BUCKET}": Mapped(f"{row['series']}{BUCKET}", 1.0, "count", "counter", row["exporter"])
+        f"{row['metric']}{part}": Mapped(f"{row['series']}{part}", 1.0, unit, "counter", row["exporter"])
         for row in rows("histograms.csv")
+        for part, unit in HISTOGRAM.items()
     }
 
 
-BUCKET = "_bucket"  # how a histogram's counters end, one for each bound (label le)
+BUCKET, SUM = "_bucket", "_sum"  # how a histogram's counters end: a bucket for each bound (label le), "+Inf" has all
+HISTOGRAM = {BUCKET: "count", SUM: "s"}  # and their units
 PREFIX = "amd_"  # that AMD's exporter may be told to write before its names
 
 

@@ -101,15 +101,15 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
         if (stamp := clock.read(words)) is not None:
             at, began = stamp, stamp if began is None else began
         for reader, whole, general in readings:  # the general one is the last, and takes what no other has
-            found = reader.found
-            before, windows_before = len(found.steps), len(found.serving)
+            findings = reader.findings
+            before, windows_before = len(findings.steps), len(findings.serving)
             if not (progress and general) and reader.read(line if whole else words):
                 progress = True
-            if len(found.steps) > before:
-                for each in found.steps[before:]:
-                    each.at, each.line, step = stamp, count, each.step
-            if len(found.serving) > windows_before:
-                for window in found.serving[windows_before:]:
+            if len(findings.steps) > before:
+                for one in findings.steps[before:]:
+                    one.at, one.line, step = stamp, count, one.step
+            if len(findings.serving) > windows_before:
+                for window in findings.serving[windows_before:]:
                     window.at = stamp
         timings.read(words)
         timers.read(words, step)
@@ -127,8 +127,8 @@ def _read(first: str, rest: Iterable[str], format: str | None) -> Log:
     if chosen is None:
         log = _log(KERNEL if faults.kernel_lines else None, count, Findings(), faults.faults())
     else:
-        timings.complete(chosen.found.steps)
-        log = _log(chosen.name, count, chosen.found, faults.faults(), timers.rows)
+        timings.complete(chosen.findings.steps)
+        log = _log(chosen.name, count, chosen.findings, faults.faults(), timers.rows)
     series = dict(chosen.series) if isinstance(chosen, ExpositionReader) else {}
     return replace(log, series=series, marks=marks, total_steps=total, began=began, ended=at, versions=versions)
 
@@ -155,37 +155,37 @@ def _head(first: str, rest: Iterator[str]) -> tuple[list[str], bool]:
 
 
 def _log(
-    format: str | None, lines: int, found: Findings, faults: Iterable[Fault] = (), timers: Iterable[RankStep] = ()
+    format: str | None, lines: int, findings: Findings, faults: Iterable[Fault] = (), timers: Iterable[RankStep] = ()
 ) -> Log:
-    ranks = by_rank(found.steps, timers)
-    merged, starts = told_once(found.steps)
+    ranks = by_rank(findings.steps, timers)
+    merged, starts = told_once(findings.steps)
     return Log(
         format=format,
         lines=lines,
         steps=merged,
         starts=starts,
-        serving=found.serving,
+        serving=findings.serving,
         faults=list(faults),
-        metrics=found.metrics,
-        unread=found.unread,
-        duplicates=len(found.steps) - len(merged),
+        metrics=findings.metrics,
+        unread=findings.unread,
+        duplicates=len(findings.steps) - len(merged),
         ranks=ranks,
     )
 
 
 def _chosen(readers: list[Reader]) -> Reader | None:
     """The reader that found most values; one of many programs only where no other found anything."""
-    own = [reader for reader in readers if reader.name != GENERAL and len(reader.found)]
+    own = [reader for reader in readers if reader.name != GENERAL and len(reader.findings)]
     if own:
         return max(own, key=_worth)
-    return next((reader for reader in readers if len(reader.found)), None)
+    return next((reader for reader in readers if len(reader.findings)), None)
 
 
 def _worth(reader: Reader) -> int:
-    found = reader.found
-    rows: list[Step | ServingWindow] = [*found.steps, *found.serving]
-    return len(found.metrics) + sum(
-        getattr(row, each.name) is not None for row in rows for each in fields(row) if each.name not in _NOT_VALUES
+    findings = reader.findings
+    rows: list[Step | ServingWindow] = [*findings.steps, *findings.serving]
+    return len(findings.metrics) + sum(
+        getattr(row, one.name) is not None for row in rows for one in fields(row) if one.name not in _NOT_VALUES
     )
 
 
@@ -226,10 +226,10 @@ def _same(told: Step, step: Step, lag: int) -> bool:
 
 def _fill(told: Step, step: Step) -> None:
     """What only the later line says; of one bar the later state counts."""
-    for each in fields(step):
-        later = getattr(step, each.name)
-        if later is not None and each.name != "rank" and getattr(told, each.name) is None:
-            setattr(told, each.name, later)
+    for one in fields(step):
+        later = getattr(step, one.name)
+        if later is not None and one.name != "rank" and getattr(told, one.name) is None:
+            setattr(told, one.name, later)
 
 
 class _StepTimes:

@@ -36,18 +36,18 @@ class Pace:
     @property
     def settled(self) -> list[PacedStep]:
         """The steps by which a run is judged: behind the warm-up, with a pace."""
-        return [each for each in self.steps if each.settled and each.pace is not None]
+        return [row for row in self.steps if row.settled and row.pace is not None]
 
     @property
     def gap(self) -> float | None:
         """Seconds that typically pass from one step that is told to the next, by stamps."""
-        gaps = [each.gap for each in self.steps if each.settled and each.gap is not None]
+        gaps = [row.gap for row in self.steps if row.settled and row.gap is not None]
         return median(gaps) if gaps else None
 
     @property
     def step_seconds(self) -> float | None:
         """Seconds that a step typically takes."""
-        rates = [each.seconds / each.steps for each in self.steps if each.settled and each.seconds is not None]
+        rates = [row.seconds / row.steps for row in self.steps if row.settled and row.seconds is not None]
         return median(rates) if rates else None
 
 

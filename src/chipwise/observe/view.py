@@ -53,8 +53,8 @@ RATIO_COLUMNS: tuple[Column[Ratio], ...] = (
 
 
 def _action(fault: Fault) -> str | None:
-    known = xids().get(fault.xid) if fault.xid is not None else None
-    return f"{known.meaning}: {known.action}" if known else None
+    entry = xids().get(fault.xid) if fault.xid is not None else None
+    return f"{entry.meaning}: {entry.action}" if entry else None
 
 
 def _shown(ratio: Ratio, amount: float) -> str:

@@ -136,6 +136,9 @@ def price_of(
     return None if rental is None else rental.price
 
 
+PERCENT_UP_TO = 2.0  # times as much: above that nobody reckons in percent
+
+
 def with_fresh(rental: Rental, others: Iterable[Rental]) -> Rental:
     """The rental; of a stale price it is said what the cheapest is that is not stale."""
     if not rental.price.stale:
@@ -150,7 +153,10 @@ def with_fresh(rental: Rental, others: Iterable[Rental]) -> Rental:
 
 
 def _times(fresh: Rental, stale: Rental) -> str:
-    more = round((fresh.usd_per_hour / stale.usd_per_hour - 1) * 100) if stale.usd_per_hour else 0
+    ratio = fresh.usd_per_hour / stale.usd_per_hour if stale.usd_per_hour else 1.0
+    if ratio >= PERCENT_UP_TO:
+        return f"{ratio:.3g} times as much"
+    more = round((ratio - 1) * 100)
     return f"{more} % more" if more else "the same"
 
 

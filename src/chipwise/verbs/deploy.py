@@ -1,4 +1,4 @@
-"""Verbs that put machines up: deploy_write."""
+"""Verbs that put machines up: deploy_write, deploy_check, deploy_explain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from chipwise.deploy.check.view import TreeCheck
     from chipwise.deploy.deployment import Term
+    from chipwise.deploy.explain.view import WaitingJobs
     from chipwise.deploy.view import WrittenDeployment
     from chipwise.knowledge import Knowledge
 
@@ -66,6 +68,24 @@ def deploy_write(
     )
 
 
+def deploy_check(folder: str | Path) -> TreeCheck:
+    """Check a tree that `deploy_write` wrote, and that was perhaps edited, as a whole before it is applied.
+
+    Terraform against the provider's schema, manifests against the fields of their kinds, and the chain from a pod to
+    its chips: queue, quota, topology, hosts, labels, tolerations, reservation, budget.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = deploy_write("examples/pools/kubernetes.yaml", folder)
+    ...     deploy_check(folder).good
+    True
+    """
+    from chipwise.deploy.check.run import check_tree
+    from chipwise.deploy.check.view import TreeCheck
+
+    return TreeCheck(folder=Path(folder), checked=check_tree(Path(folder)))
+
+
 def _term(text: str) -> Term:
     from chipwise.deploy.deployment import Term
     from chipwise.errors import UnknownName
@@ -73,3 +93,34 @@ def _term(text: str) -> Term:
     if text not in list(Term):
         raise UnknownName("term", text, list(Term))
     return Term(text)
+
+
+def deploy_explain(
+    *sources: str | Path | Mapping[str, Any], job: str | None = None, knowledge: Knowledge | None = None
+) -> WaitingJobs:
+    """Why jobs wait: each with a typed reason, the words of its engine and what to do, of what kubectl or Slurm print.
+
+    `sources` are files, or the same as dictionaries: objects of ``kubectl get ... -o json`` (pods, jobs, job sets,
+    workloads of Kueue, provisioning requests, events) or the answer of ``squeue --json``. `job` names one of them.
+
+    >>> gated = {"kind": "Workload", "metadata": {"name": "train"}, "status": {"conditions": [
+    ...     {"type": "QuotaReserved", "status": "False", "message": "resource cpu unavailable in ClusterQueue"}]}}
+    >>> [str(job.wait) for job in deploy_explain(gated).jobs]
+    ['resource not covered']
+    """
+    from datetime import UTC, datetime
+
+    from chipwise.deploy.explain.read import waiting_jobs
+    from chipwise.deploy.explain.view import WaitingJobs
+    from chipwise.errors import InputError, UnknownName
+
+    if not sources:
+        raise InputError("sources", "nothing", "files of what kubectl or squeue print")
+    files = [Path(source) if isinstance(source, str) else source for source in sources]
+    waiting = waiting_jobs(files, datetime.now(UTC))
+    if job is not None:
+        names = [each.name for each in waiting]
+        if job not in names:
+            raise UnknownName("job", job, names)
+        waiting = [each for each in waiting if each.name == job]
+    return WaitingJobs(jobs=tuple(waiting))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from chipwise.observe.agent.view import AgentReading
     from chipwise.observe.goodput.view import FleetGoodput, RunGoodput
     from chipwise.observe.health.view import HealthReport
+    from chipwise.observe.jobs.look import ServersOf
     from chipwise.observe.jobs.view import JobObservation, JobObservations
     from chipwise.observe.learn.view import AcceptedTelemetry, TelemetryLesson
     from chipwise.observe.monitoring.view import Dashboards, Rules
@@ -143,10 +145,19 @@ def fleet_goodput(ledger: str = "", *, by: str = "pool", month: str | None = Non
     return run(ledger, By(by), month, logs)
 
 
-def observe_job(job: str | int, ledger: str = "", *, attempt: int | None = None) -> JobObservation:
+def observe_job(
+    job: str | int,
+    ledger: str = "",
+    *,
+    attempt: int | None = None,
+    pools: str | Path | None = None,
+    store: str | Path | None = None,
+    knowledge: Knowledge | None = None,
+) -> JobObservation:
     """Say how one job of a ledger really runs: steps, health, goodput, against its prediction, and how much is left.
 
-    By what its newest `attempt` printed, or the one of a number, where this machine or the service can read it.
+    By what its newest `attempt` printed, or the one of a number, where this machine or the service can read it. With
+    `pools`, its router's pools file, latencies of one that serves, by a `store` of telemetry (by default one's own).
 
     >>> observe_job(1, ledger="nowhere.db")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -155,7 +166,8 @@ def observe_job(job: str | int, ledger: str = "", *, attempt: int | None = None)
     """
     from chipwise.observe.jobs.look import look_at_job
 
-    return look_at_job(ledger, str(job), attempt)
+    with _servers(pools, store, knowledge) as servers:
+        return look_at_job(ledger, str(job), attempt, servers)
 
 
 def observe_jobs(
@@ -165,10 +177,14 @@ def observe_jobs(
     owner: str | None = None,
     limit: int | None = None,
     tell: bool = False,
+    pools: str | Path | None = None,
+    store: str | Path | None = None,
+    knowledge: Knowledge | None = None,
 ) -> JobObservations:
     """Say how jobs of a ledger really run, those under way unless another `state` is named, the newest first.
 
-    `tell`: routers reckon with what those under way take by their steps, instead of what was predicted.
+    `tell`: routers reckon with what those under way take by their steps, instead of what was predicted. `pools` and
+    `store` as of `observe_job`.
 
     >>> observe_jobs("nowhere.db")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -177,7 +193,37 @@ def observe_jobs(
     """
     from chipwise.observe.jobs.look import look_at_jobs
 
-    return look_at_jobs(ledger, state, owner, limit, tell)
+    with _servers(pools, store, knowledge) as servers:
+        return look_at_jobs(ledger, state, owner, limit, tell, servers)
+
+
+@contextmanager
+def _servers(
+    pools: str | Path | None, store: str | Path | None, knowledge: Knowledge | None
+) -> Iterator[ServersOf | None]:
+    """What a store has of servers, and the chips that they have; None without a pools file or a store."""
+    from chipwise.errors import InputError
+    from chipwise.verbs.arguments import knowledge_of, own_telemetry
+
+    if pools is None:
+        if store:
+            raise InputError("store", str(store), "pools beside it: the chips that servers have")
+        yield None
+        return
+    from chipwise.observe.serving.counters import server_counters
+    from chipwise.observe.serving.expected import Servers
+    from chipwise.route.load.pools import read_pools
+
+    known = knowledge_of(knowledge)
+    by_name = {pool.name: pool for pool in read_pools(pools, known).pools}
+    telemetry = own_telemetry(store)
+    if telemetry is None:
+        yield None
+        return
+    with telemetry:
+        yield lambda book: Servers(
+            pools=by_name, counters=server_counters(telemetry, book), calibration=known.calibration
+        )
 
 
 def learn_from_runs(

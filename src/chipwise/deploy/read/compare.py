@@ -43,6 +43,8 @@ def read_comparison(document: Mapping[str, Any], row_name: str | None, terms: Ma
         region=offer.get("region") or "",
         instance=offer.get("instance") or "",
         usd_per_chip_hour=float(offer.get("usd_per_chip_hour") or 0.0),
+        replica_chips=replica if serving and isinstance(replica, int) else 0,
+        replica_requests=float(row.get("batch") or 0.0) if serving else 0.0,
         price_source=f"{offer['cloud']} {offer['region']}, {offer['date']}" if offer.get("cloud") else "",
     )
     unpriced = () if offer else (f"{request.name}: no {term} price is known, it counts nothing in what a month costs",)

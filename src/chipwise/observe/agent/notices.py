@@ -199,7 +199,7 @@ def _list(text: str | None) -> list[dict[str, object]]:
         value = json.loads(text or "[]")
     except (ValueError, RecursionError):
         return []
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _moment(text: object) -> float | None:

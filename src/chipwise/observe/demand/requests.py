@@ -36,12 +36,12 @@ def printed_rates(log: Log, workload: ServingWorkload, span: tuple[float, float]
         return None
     zone, theirs = zone_of(log, *span), _places(rates)
     by_hour: dict[int, list[Rate]] = {}
-    for told in rates:
-        at = log.serving[told[0]].at
+    for row in rates:
+        at = log.serving[row[0]].at
         if at is not None and zone is not None:
-            by_hour.setdefault(int((at + zone) // HOUR), []).append(told)
+            by_hour.setdefault(int((at + zone) // HOUR), []).append(row)
     return RequestRates(
-        by_hour={hour: _together(those, theirs) for hour, those in by_hour.items()}, mean=_together(rates, theirs)
+        by_hour={hour: _together(rows, theirs) for hour, rows in by_hour.items()}, mean=_together(rates, theirs)
     )
 
 

@@ -16,7 +16,7 @@ class Reader(Protocol):
     """Reads the lines of one format, and keeps what it found."""
 
     name: str
-    found: Findings
+    findings: Findings
 
     def read(self, line: str) -> bool:
         """Take what a line says; whether it is one of this format."""
@@ -29,13 +29,13 @@ def _of_lines(format: LineFormat) -> Callable[[], Reader]:
 
 # in the order in which one is preferred where two found as much; the last takes lines of many programs
 FORMATS: dict[str, Callable[[], Reader]] = {
-    **{each.name: _of_lines(each) for each in (*training.FORMATS, *serving.FORMATS) if not each.general},
+    **{one.name: _of_lines(one) for one in (*training.FORMATS, *serving.FORMATS) if not one.general},
     "mlperf": MlperfReader,
     "hf-trainer": HuggingFaceReader,
     "levanter": LevanterReader,
     "lightning": BarReader,
     "prometheus": ExpositionReader,
-    **{each.name: _of_lines(each) for each in training.FORMATS if each.general},
+    **{one.name: _of_lines(one) for one in training.FORMATS if one.general},
 }
 GENERAL = training.GENERAL.name
 KERNEL = "kernel"  # has faults alone

@@ -58,7 +58,7 @@ class ExpositionReader:
     name = "prometheus"
 
     def __init__(self) -> None:
-        self.found = Findings()
+        self.findings = Findings()
         self.typed = 0
         self.series: dict[str, dict[str, float]] = defaultdict(dict)
         self._window: dict[str, Any] = {}
@@ -75,7 +75,7 @@ class ExpositionReader:
             amount = float(match[3])
         except ValueError:
             return False
-        if not readable(amount) or len(self.found.metrics) >= MAX_METRICS:
+        if not readable(amount) or len(self.findings.metrics) >= MAX_METRICS:
             return True
         name, labels = match[1], match[2] or ""
         self.series[name][labels] = amount
@@ -95,9 +95,9 @@ class ExpositionReader:
         """Name the series: by its labels where a name has several."""
         for name, rows in self.series.items():
             for labels, amount in rows.items():
-                self.found.metrics[name if len(rows) == 1 else f"{name}{{{labels}}}"] = amount
+                self.findings.metrics[name if len(rows) == 1 else f"{name}{{{labels}}}"] = amount
         if self._window:
-            self.found.serving.append(ServingWindow(**self._window))
+            self.findings.serving.append(ServingWindow(**self._window))
 
 
 def document(text: str) -> tuple[str, Findings] | None:
@@ -108,9 +108,9 @@ def document(text: str) -> tuple[str, Findings] | None:
         return None
     if not isinstance(data, dict):
         return None
-    found = Findings()
-    _flatten("", data, found.metrics)
-    return _kind(data), found
+    findings = Findings()
+    _flatten("", data, findings.metrics)
+    return _kind(data), findings
 
 
 def _kind(data: dict[str, Any]) -> str:

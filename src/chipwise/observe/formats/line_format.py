@@ -77,14 +77,14 @@ class LineFormat:
         """What a part says."""
         out: dict[str, float] = {}
         lower = part.lower()
-        for each in self.fields:
-            if each.name in out or each.word not in lower:
+        for one in self.fields:
+            if one.name in out or one.word not in lower:
                 continue
-            match = each.pattern.search(part)
+            match = one.pattern.search(part)
             text = next((group for group in match.groups() if group), None) if match else None
             amount = number(text) if text else None
             if amount is not None:
-                out[each.name] = amount * each.scale
+                out[one.name] = amount * one.scale
         return out
 
 
@@ -115,7 +115,7 @@ class LineReader:
     """Reads lines of one format."""
 
     def __init__(self, format: LineFormat) -> None:
-        self.name, self.format, self.found = format.name, format, Findings()
+        self.name, self.format, self.findings = format.name, format, Findings()
 
     def read(self, line: str) -> bool:
         """Take what a line says; whether it is one of this format."""
@@ -124,18 +124,18 @@ class LineReader:
                 break
         else:
             return False
-        taken = False
+        is_read = False
         for before, part in self.format.parts(line):
             values = self.format.values(part)
             if not all(any(name in values for name in names) for names in self.format.needs):
-                self.found.unread += not self.format.general
+                self.findings.unread += not self.format.general
                 continue
-            taken = True
+            is_read = True
             if self.format.serving:
-                self.found.serving.append(ServingWindow(**values, engine=self.format.engine_of(before)))
+                self.findings.serving.append(ServingWindow(**values, engine=self.format.engine_of(before)))
             else:
-                self.found.steps.append(step_from(values, rank_of(line)))
-        return taken
+                self.findings.steps.append(step_from(values, rank_of(line)))
+        return is_read
 
 
 def step_from(values: Mapping[str, float], rank: str = "") -> Step:

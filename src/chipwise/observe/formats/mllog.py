@@ -23,7 +23,7 @@ class MlperfReader:
     name = "mlperf"
 
     def __init__(self) -> None:
-        self.found = Findings()
+        self.findings = Findings()
         self._began: dict[str, float] = {}
 
     def read(self, line: str) -> bool:
@@ -34,7 +34,7 @@ class MlperfReader:
         try:
             event = json.loads(rest.strip())
         except (ValueError, RecursionError):
-            self.found.unread += 1
+            self.findings.unread += 1
             return False
         if not isinstance(event, dict):
             return False
@@ -46,22 +46,22 @@ class MlperfReader:
         step = _step(metadata if isinstance(metadata, dict) else {})
         if key == "tracked_stats" and isinstance(value, dict):
             loss = next((amount for name in _LOSSES if (amount := _amount(value.get(name))) is not None), None)
-            self.found.steps.append(Step(step=step, step_seconds=_amount(value.get("train_step_time")), loss=loss))
+            self.findings.steps.append(Step(step=step, step_seconds=_amount(value.get("train_step_time")), loss=loss))
         elif key in _LOSSES and (loss := _amount(value)) is not None:
-            last = self.found.steps[-1] if self.found.steps else None
+            last = self.findings.steps[-1] if self.findings.steps else None
             if last is not None and step is not None and last.step == step and last.loss is None:
                 last.loss = loss
             else:
-                self.found.steps.append(Step(step=step, loss=loss))
+                self.findings.steps.append(Step(step=step, loss=loss))
         elif key in _METRICS and (amount := _amount(value)) is not None:
-            self.found.metrics[key] = amount
+            self.findings.metrics[key] = amount
         at = _amount(event.get("time_ms"))
         what, _, end = key.rpartition("_")
         if at is not None and what in ("run", "init") and end in ("start", "stop"):
             if end == "start":
                 self._began[what] = at
             elif what in self._began:
-                self.found.metrics[f"{what}_seconds"] = (at - self._began[what]) / 1e3
+                self.findings.metrics[f"{what}_seconds"] = (at - self._began[what]) / 1e3
 
 
 def _amount(value: Any) -> float | None:

@@ -70,7 +70,7 @@ class BarReader:
     name = "lightning"
 
     def __init__(self) -> None:
-        self.found = Findings()
+        self.findings = Findings()
 
     def read(self, line: str) -> bool:
         """Take the step that a bar shows; a state without progress is none."""
@@ -81,7 +81,7 @@ class BarReader:
         made = bar_step(line)
         if made is None or not made.step:
             return False
-        self.found.steps.append(made)
+        self.findings.steps.append(made)
         return True
 
 
@@ -91,7 +91,7 @@ class LevanterReader:
     name = "levanter"
 
     def __init__(self) -> None:
-        self.found = Findings()
+        self.findings = Findings()
 
     def read(self, line: str) -> bool:
         """Take the step of the bar of training."""
@@ -99,7 +99,7 @@ class LevanterReader:
         if match is None or not match["what"].startswith("train"):
             return False
         loss = _LOSS.search(match["rest"])
-        self.found.steps.append(
+        self.findings.steps.append(
             Step(
                 step=whole(match["at"]),
                 step_seconds=_seconds(match["rate"], match["unit"]),
@@ -118,7 +118,7 @@ class HuggingFaceReader:
     TOKENS = ("tokens_per_second_per_gpu", "train_tokens_per_second_per_gpu")
 
     def __init__(self) -> None:
-        self.found = Findings()
+        self.findings = Findings()
         self._bar: Step | None = None
 
     def read(self, line: str) -> bool:
@@ -134,13 +134,13 @@ class HuggingFaceReader:
             return False
         numbers = {str(key): number(str(amount)) for key, amount in record.items()}
         if "train_runtime" in record:
-            self.found.metrics.update({key: amount for key, amount in numbers.items() if amount is not None})
+            self.findings.metrics.update({key: amount for key, amount in numbers.items() if amount is not None})
             return True
         if "loss" not in record:
             return False
         step = numbers.get("step", numbers.get("global_step"))
         speeds = (numbers.get(key) for key in self.TOKENS)
-        self.found.steps.append(
+        self.findings.steps.append(
             Step(
                 step=whole(repr(step)) if step is not None else self._bar.step if self._bar else None,
                 step_seconds=numbers.get("step_time") or (self._bar.step_seconds if self._bar else None),

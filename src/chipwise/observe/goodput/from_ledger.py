@@ -62,7 +62,7 @@ def _of_job(
         if held > 0.0:
             log = logs.get(attempt.number)
             following = logs.get(attempts[place + 1].number) if place + 1 < len(attempts) else None
-            told = _by_log(log, attempt, began, ended, place > 0, following) if log is not None else None
+            by_log = _by_log(log, attempt, began, ended, place > 0, following) if log is not None else None
             paid = attempt.ended is not None and attempt.spent > 0.0
             yield Spent(
                 job=job,
@@ -70,9 +70,9 @@ def _of_job(
                 pool=attempt.pool,
                 began=began,
                 ended=ended,
-                seconds=told or _by_ledger(job, attempt, held, before, after),
+                seconds=by_log or _by_ledger(job, attempt, held, before, after),
                 usd_per_s=attempt.spent / held if paid else attempt.option.usd_hour / 3600,
-                from_log=told is not None,
+                from_log=by_log is not None,
             )
         free, before = max(free, ended), after
     if job.state == PENDING:
@@ -99,8 +99,8 @@ def _by_ledger(job: JobRow, attempt: AttemptRow, held: float, before: float, aft
     if attempt.state == SUCCEEDED or attempt.state in UNDER_WAY:
         return {Use.RECOVERY: recovery, Use.PRODUCTIVE: rest}
     whole = attempt.option.seconds.value
-    kept = min(rest, max(0.0, after - before) * whole) if isfinite(whole) else 0.0
-    return {Use.RECOVERY: recovery, Use.PRODUCTIVE: kept, Use.LOST_WORK: rest - kept}
+    saved_s = min(rest, max(0.0, after - before) * whole) if isfinite(whole) else 0.0
+    return {Use.RECOVERY: recovery, Use.PRODUCTIVE: saved_s, Use.LOST_WORK: rest - saved_s}
 
 
 def _by_log(
@@ -118,10 +118,10 @@ def _by_log(
     seconds = seconds_by_use(log, span)
     if seconds is None:
         return None
-    held, told = ended - began, sum(seconds.values())
-    if told > held:  # by clocks that differ
-        return {use: amount * held / told for use, amount in seconds.items()}
-    return {**seconds, Use.OTHER: seconds.get(Use.OTHER, 0.0) + held - told}
+    held, by_log = ended - began, sum(seconds.values())
+    if by_log > held:  # by clocks that differ
+        return {use: amount * held / by_log for use, amount in seconds.items()}
+    return {**seconds, Use.OTHER: seconds.get(Use.OTHER, 0.0) + held - by_log}
 
 
 def zone_of(log: Log, began: float, ended: float) -> float | None:

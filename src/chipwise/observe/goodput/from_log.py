@@ -43,14 +43,14 @@ def seconds_by_use(log: Log, span: Span | None = None) -> dict[Use, float] | Non
     """Seconds by use; None where a log says nothing of time."""
     span = span or Span()
     pace = pace_of(log)
-    found = levels(np.array([each.pace for each in pace.settled], dtype=float))
-    fastest = _fastest(pace, found)
-    rates = [each.seconds / each.steps for each in fastest if each.seconds is not None]
+    plateaus = levels(np.array([row.pace for row in pace.settled], dtype=float))
+    fastest = _fastest(pace, plateaus)
+    rates = [row.seconds / row.steps for row in fastest if row.seconds is not None]
     if not rates:
         return None
     usual = median(rates)
     out: dict[Use, float] = dict.fromkeys(Use, 0.0)
-    slower = _slower(log, pace, found, usual)
+    slower = _slower(log, pace, plateaus, usual)
     noise = _noise(fastest, usual)
     redone = _redone(log, pace, span.redone_from)
     for paced in pace.steps:
@@ -132,26 +132,26 @@ def _line(mark: Mark) -> int:
     return mark.line
 
 
-def _slower(log: Log, pace: Pace, found: Sequence[Level], usual: float) -> dict[int, tuple[Use, float]]:
+def _slower(log: Log, pace: Pace, plateaus: Sequence[Level], usual: float) -> dict[int, tuple[Use, float]]:
     """Of steps in slower levels by their place: what they go to, and by how many seconds each step is slower."""
     settled = pace.settled
     out: dict[int, tuple[Use, float]] = {}
-    fastest = found[0].seconds if found else 0.0
+    fastest = plateaus[0].seconds if plateaus else 0.0
     hot = [fault.number for fault in log.faults if fault.kind is FaultClass.THERMAL]
-    for level in found:
+    for level in plateaus:
         fastest = min(fastest, level.seconds)
         if np.log(level.seconds / fastest) <= SLACK:
             continue
         span = settled[level.start : level.end]
         before = settled[level.start - 1].step.line
         use = Use.THROTTLING if any(before <= line <= span[-1].step.line for line in hot) else Use.SLOW_DOWN
-        out.update({each.place: (use, usual * (level.seconds / fastest - 1)) for each in span})
+        out.update({row.place: (use, usual * (level.seconds / fastest - 1)) for row in span})
     return out
 
 
 def _noise(steps: Sequence[PacedStep], usual: float) -> float:
     """Seconds beyond the usual that are no more than noise, of one step at the usual level."""
-    rates = [each.seconds / each.steps for each in steps if each.seconds is not None]
+    rates = [row.seconds / row.steps for row in steps if row.seconds is not None]
     deviation = median(abs(rate - usual) for rate in rates) if rates else 0.0
     return max(NOISE_DEVIATIONS * deviation, LEAST_NOISE * usual)
 
@@ -168,9 +168,9 @@ def _redone(log: Log, pace: Pace, redone_from: int | None) -> set[int]:
     return out
 
 
-def _fastest(pace: Pace, found: Sequence[Level]) -> Sequence[PacedStep]:
+def _fastest(pace: Pace, plateaus: Sequence[Level]) -> Sequence[PacedStep]:
     """The steps of the fastest level that the run had for a while; all of them where it never settled."""
-    level = min((one for one in found if one.end - one.start >= FEWEST), key=lambda one: one.seconds, default=None)
+    level = min((one for one in plateaus if one.end - one.start >= FEWEST), key=lambda one: one.seconds, default=None)
     return pace.settled[level.start : level.end] if level is not None else pace.settled or pace.steps
 
 

@@ -65,10 +65,10 @@ def first_change(series: Series) -> tuple[int, int] | None:
     limit = _limit(residuals[:base])
     steps = np.clip(residuals[base:], -CLIP, CLIP)
     changes = [_one_sided(sign * steps, limit) for sign in (1.0, -1.0)]
-    found = [change for change in changes if change is not None]
-    if not found:
+    shifts = [change for change in changes if change is not None]
+    if not shifts:
         return None
-    at, alarm = min(found, key=lambda change: change[1])
+    at, alarm = min(shifts, key=lambda change: change[1])
     return base + at, base + alarm
 
 

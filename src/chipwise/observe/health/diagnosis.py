@@ -105,7 +105,7 @@ def _slow(pace: Pace, setting: Setting) -> Iterator[Finding]:
             f"{ratio.figure} of {ratio.actual:.4g} {ratio.unit} where {value:.4g} was predicted, "
             f"{bound:.4g} at the worst in 9 of 10 runs"
         )
-        seconds = sum(each.seconds for each in pace.settled if each.seconds is not None)
+        seconds = sum(one.seconds for one in pace.settled if one.seconds is not None)
         yield replace(
             _finding(Condition.SLOW, what, setting.cost(seconds * (1 - 1 / times)) if seconds else None),
             step=pace.steps[0].step.step,
@@ -117,9 +117,9 @@ def _slow(pace: Pace, setting: Setting) -> Iterator[Finding]:
 def _slowed(pace: Pace, setting: Setting) -> Iterator[Finding]:
     """Levels of the pace that are slower than the fastest before them."""
     settled = pace.settled
-    found = _at_starts(levels(np.array([each.pace for each in settled], dtype=float)), settled)
+    plateaus = _at_starts(levels(np.array([one.pace for one in settled], dtype=float)), settled)
     fastest: Level | None = None
-    for number, level in enumerate(found):
+    for number, level in enumerate(plateaus):
         if fastest is None or level.seconds <= fastest.seconds:
             fastest = level
             continue
@@ -127,8 +127,8 @@ def _slowed(pace: Pace, setting: Setting) -> Iterator[Finding]:
         if np.log(times) <= SLACK:
             continue
         span = settled[level.start : level.end]
-        lost = [each.seconds * (1 - 1 / times) for each in span if each.seconds is not None]
-        over = number + 1 < len(found)
+        lost = [one.seconds * (1 - 1 / times) for one in span if one.seconds is not None]
+        over = number + 1 < len(plateaus)
         what = f"{times:.2f} times as long as steps {_steps(settled[fastest.start : fastest.end])}"
         if span[0].start != settled[level.start - 1].start:
             what += ", since the run was started again"
@@ -142,15 +142,17 @@ def _slowed(pace: Pace, setting: Setting) -> Iterator[Finding]:
         )
 
 
-def _at_starts(found: Sequence[Level], settled: Sequence[PacedStep]) -> list[Level]:
+def _at_starts(plateaus: Sequence[Level], settled: Sequence[PacedStep]) -> list[Level]:
     """The levels, of which one that began about where the run was started again began there."""
     starts = [place for place in range(1, len(settled)) if settled[place].start != settled[place - 1].start]
     edges = [
-        next((start for start in starts if abs(start - level.start) <= NEAR_START), level.start) for level in found
+        next((start for start in starts if abs(start - level.start) <= NEAR_START), level.start) for level in plateaus
     ]
     ends = [*edges[1:], len(settled)][: len(edges)]
     return [
-        replace(level, start=edge, end=end) for level, edge, end in zip(found, edges, ends, strict=True) if end > edge
+        replace(level, start=edge, end=end)
+        for level, edge, end in zip(plateaus, edges, ends, strict=True)
+        if end > edge
     ]
 
 
@@ -190,18 +192,18 @@ def unjudged(log: Log, setting: Setting) -> list[Unjudged]:
 
 def _faults(log: Log, pace: Pace, setting: Setting) -> Iterator[Finding]:
     for fault in log.faults:
-        told = advice_on(fault)
+        entry = advice_on(fault)
         thermal = fault.kind is FaultClass.THERMAL
         yield Finding(
             condition=Condition.THROTTLED if thermal else Condition.FAULT,
-            severity=told.severity,
+            severity=entry.severity,
             fault=fault.kind,
             where=fault.device or "",
             step=next((step.step for step in reversed(log.steps) if step.line and step.line < fault.number), None),
             xid=fault.xid,
             line=fault.number,
-            evidence=f"{told.meaning}: {fault.line}" if told.meaning else fault.line,
-            action=told.action,
+            evidence=f"{entry.meaning}: {fault.line}" if entry.meaning else fault.line,
+            action=entry.action,
             cost=None if thermal else setting.cost(_stopped(log, pace, fault)),
         )
 
@@ -239,14 +241,14 @@ def _devices(log: Log) -> Iterator[Finding]:
         where = _device(labels)
         for series in device_series():
             if name == series.series and series.tells(amount):
-                told = advice(series.condition, series.fault)
+                entry = advice(series.condition, series.fault)
                 yield Finding(
                     condition=series.condition,
                     severity=series.severity,
                     fault=series.fault,
                     where=where,
                     evidence=f"{name} is {amount:g}: {series.meaning}",
-                    action=told.action,
+                    action=entry.action,
                 )
         if name == _XID_SERIES and amount >= 1:
             xid = xids().get(int(amount))
@@ -270,5 +272,5 @@ def _device(labels: str) -> str:
 
 
 def _finding(condition: Condition, evidence: str, cost: Cost | None) -> Finding:
-    told = advice(condition)
-    return Finding(condition=condition, severity=told.severity, evidence=evidence, action=told.action, cost=cost)
+    entry = advice(condition)
+    return Finding(condition=condition, severity=entry.severity, evidence=evidence, action=entry.action, cost=cost)

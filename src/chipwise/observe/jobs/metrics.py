@@ -88,10 +88,10 @@ def _labels(o: Observation) -> list[str]:
 
 
 def _families(observations: Iterable[Observation]) -> Iterator[Metric]:
-    looked = list(observations)
+    listed = list(observations)
     for name, documentation, figure in _FIGURES:
         family = GaugeMetricFamily(name, documentation, labels=LABELS)
-        for o in looked:
+        for o in listed:
             value = figure(o)
             if value is not None:  # what nobody has told is absent, not zero
                 family.add_metric(_labels(o), value)
@@ -99,11 +99,11 @@ def _families(observations: Iterable[Observation]) -> Iterator[Metric]:
     findings = GaugeMetricFamily(
         "chipwise_job_findings", "What is wrong with a job.", labels=[*LABELS, "condition", "fault", "severity"]
     )
-    for o in looked:
+    for o in listed:
         kinds = Counter((f.condition.value, f.fault.value if f.fault else "", f.severity.value) for f in o.findings)
         for kind, count in sorted(kinds.items()):
             findings.add_metric([*_labels(o), *kind], count)
     yield findings
     unread = GaugeMetricFamily("chipwise_jobs_unread", "Jobs whose output is not to be had.")
-    unread.add_metric([], sum(1 for o in looked if o.problem))
+    unread.add_metric([], sum(1 for o in listed if o.problem))
     yield unread

@@ -13,6 +13,8 @@ from chipwise.observe.health.records import Finding, Unjudged
 from chipwise.observe.jobs.remaining import seconds_of_step
 from chipwise.observe.log import Log
 from chipwise.observe.pace import Pace, pace_of
+from chipwise.observe.serving.expected import ServerLatencies
+from chipwise.observe.serving.latency import MEAN, Latency
 from chipwise.predict.estimate import Estimate
 from chipwise.route.ledger import LedgerView
 from chipwise.route.ledger.records import SUCCEEDED, UNDER_WAY, AttemptRow, JobRow
@@ -35,12 +37,21 @@ class Observation:
     ratio: Ratio | None = None  # of a step: actual over predicted
     findings: Sequence[Finding] = ()
     unjudged: Sequence[Unjudged] = ()
+    latencies: ServerLatencies | None = None  # of one that serves, by a store of telemetry
     problem: str = ""  # why its output is not to be had
 
     @property
     def running(self) -> bool:
         """Whether the attempt is under way."""
         return self.attempt is not None and self.attempt.state in UNDER_WAY
+
+    @property
+    def held_against(self) -> Ratio | Latency | None:
+        """What says best how it runs against its prediction: a step, or the mean time of a server's later tokens."""
+        if self.ratio is not None or self.latencies is None:
+            return self.ratio
+        means = {row.figure: row for row in self.latencies.rows if row.statistic == MEAN and row.predicted is not None}
+        return means.get("tpot") or means.get("itl") or means.get("ttft")
 
     @property
     def remaining(self) -> Estimate | None:

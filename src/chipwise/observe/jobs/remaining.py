@@ -16,7 +16,7 @@ _T = 1.833  # of Student's distribution: 90 %, nine degrees of freedom
 
 def seconds_of_step(pace: Pace) -> Estimate | None:
     """What a step takes now, all in all, with the interval of its mean; None where nothing says."""
-    recent = [(each.seconds, each.steps) for each in pace.settled if each.seconds is not None][-RECENT:]
+    recent = [(row.seconds, row.steps) for row in pace.settled if row.seconds is not None][-RECENT:]
     if not recent:
         return None
     whole = sum(seconds for seconds, _ in recent) / sum(steps for _, steps in recent)

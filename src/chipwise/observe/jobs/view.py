@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,8 @@ from chipwise.observe.health.records import Unjudged
 from chipwise.observe.health.view import FINDING_COLUMNS
 from chipwise.observe.jobs.observation import Observation
 from chipwise.observe.records import Severity
+from chipwise.observe.serving.expected import ServerLatencies
+from chipwise.observe.serving.latency import MEAN, Latency
 from chipwise.observe.view import RATIO_COLUMNS
 from chipwise.present import plots
 from chipwise.present.blocks import Block, Text
@@ -32,8 +35,19 @@ COLUMNS: tuple[Column[Observation], ...] = (
     Column("step", lambda o: o.step, "step", lambda o: _step(o), help="the last that was told"),
     Column("total_steps", lambda o: o.total_steps, "", help="of the whole run"),
     Column("step_seconds", lambda o: o.now, "a step", lambda o: _pace(o), drop=4),
-    Column("ratio", lambda o: o.ratio.ratio if o.ratio else None, "actual / predicted", lambda o: _ratio(o), drop=7),
-    Column("verdict", lambda o: o.ratio.verdict if o.ratio else None, "", help="as predicted, slower or faster"),
+    Column(
+        "ratio",
+        lambda o: o.held_against.ratio if o.held_against else None,
+        "actual / predicted",
+        lambda o: _ratio(o),
+        drop=7,
+    ),
+    Column(
+        "verdict",
+        lambda o: o.held_against.verdict if o.held_against else None,
+        "",
+        help="as predicted, slower or faster",
+    ),
     Column("goodput", lambda o: o.account.goodput, "goodput", lambda o: _share(o.account.goodput), drop=5),
     Column("worst", lambda o: _worst(o), "health", lambda o: _health(o), words=True, help="of its findings"),
     Column(
@@ -57,6 +71,44 @@ COLUMNS: tuple[Column[Observation], ...] = (
     Column("problem", lambda o: o.problem or None, "", help="why its output is not to be had"),
 )
 
+LATENCY_COLUMNS: tuple[Column[Latency], ...] = (
+    Column("figure", lambda row: row.figure, "latency", lambda row: row.figure.upper(), words=True),
+    Column("statistic", lambda row: row.statistic, "", words=True, help="mean, p50, p90 or p99"),
+    Column("actual", lambda row: row.actual, "actual", lambda row: format_seconds(row.actual), unit="s"),
+    Column(
+        "actual_low", lambda row: row.low, help="bounds of the bucket that it lies in; of a mean the mean", unit="s"
+    ),
+    Column(
+        "actual_high",
+        lambda row: row.high if isfinite(row.high) else None,
+        "between",
+        lambda row: _bounds(row),
+        unit="s",
+    ),
+    Column("predicted", lambda row: row.predicted, "predicted", lambda row: _predicted(row), unit="s"),
+    Column("", None, "90 %", lambda row: time_interval(row.predicted) if row.predicted else "–"),
+    Column("ratio", lambda row: row.ratio, "actual / predicted", lambda row: f"{row.ratio:.2f}" if row.ratio else "–"),
+    Column("verdict", lambda row: row.verdict, "verdict", lambda row: row.verdict or "–", words=True),
+)
+
+
+def _bounds(row: Latency) -> str:
+    if row.statistic == MEAN:
+        return "–"
+    high = format_seconds(row.high) if isfinite(row.high) else "no bound"
+    return f"{format_seconds(row.low)} to {high}"
+
+
+def _predicted(row: Latency) -> str:
+    return format_seconds(row.predicted.value) if row.predicted is not None else "–"
+
+
+def _latencies(of: ServerLatencies) -> list[Block]:
+    hours = f"{moment(of.began)} to {moment(of.ended)}"
+    load = "" if of.requests_per_s is None else f" at {of.requests_per_s:.3g} requests/s"
+    out: list[Block] = [table(LATENCY_COLUMNS, of.rows, title=f"Latencies from {hours}{load}")]
+    return [*out, Text(f"Not predicted: {safe(of.unpredicted)}")] if of.unpredicted else out
+
 
 def _attempt(observation: Observation, name: str) -> Any:
     return None if observation.attempt is None else getattr(observation.attempt, name)
@@ -73,7 +125,8 @@ def _pace(o: Observation) -> str:
 
 
 def _ratio(o: Observation) -> str:
-    return "–" if o.ratio is None else f"{o.ratio.ratio:.2f}"
+    ratio = o.held_against.ratio if o.held_against else None
+    return "–" if ratio is None else f"{ratio:.2f}"
 
 
 def _share(share: float | None) -> str:
@@ -127,6 +180,8 @@ class JobObservation(Result):
             "format": o.log.format if o.log is not None else None,
             "ends_at": ends,
             "against": [record(RATIO_COLUMNS, o.ratio)] if o.ratio is not None else [],
+            "latencies": [record(LATENCY_COLUMNS, row) for row in o.latencies.rows] if o.latencies else [],
+            "requests_per_s": o.latencies.requests_per_s if o.latencies else None,
             "findings": [record(FINDING_COLUMNS, finding) for finding in o.findings],
             "unjudged": list(o.unjudged),
             "time": account_record(o.account),
@@ -138,12 +193,14 @@ class JobObservation(Result):
         out: list[Block] = [Text(self._head())]
         if o.problem:
             out.append(Text(safe(o.problem)))
-        if o.log is not None and not o.log.steps:
+        if o.log is not None and not o.log.steps and o.latencies is None:
             out.append(Text("It has printed no step in a format known; `chipwise jobs logs` shows what it has"))
         if (left := self._left()) is not None:
             out.append(Text(left))
         if o.ratio is not None:
             out.append(table(RATIO_COLUMNS, [o.ratio], title="Against the prediction"))
+        if o.latencies is not None:
+            out += _latencies(o.latencies)
         if o.findings:
             out.append(table(FINDING_COLUMNS, o.findings, title="Findings"))
         elif o.log is not None and o.log.steps:

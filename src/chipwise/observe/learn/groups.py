@@ -36,13 +36,13 @@ def learned(runs: Sequence[ObservedRun]) -> TelemetryGroup | None:
     from scipy.special import stdtrit  # type: ignore[import-untyped]  # Student's quantiles
 
     far = outliers(runs)
-    kept = sorted((run for run in runs if run.digest not in far), key=lambda run: run.at)[-MOST_RUNS:]
-    if len(kept) < FEWEST_RUNS:
+    recent = sorted((run for run in runs if run.digest not in far), key=lambda run: run.at)[-MOST_RUNS:]
+    if len(recent) < FEWEST_RUNS:
         return None
-    ratios = [run.log_ratio for run in kept]
+    ratios = [run.log_ratio for run in recent]
     centre, n = mean(ratios), len(ratios)
     half = float(stdtrit(n - 1, LEVEL)) * max(stdev(ratios), LEAST_SPREAD) * sqrt(1 + 1 / n)
-    newest = kept[-1]
+    newest = recent[-1]
     return TelemetryGroup(
         chip=newest.chip,
         stack=newest.stack,
@@ -52,6 +52,6 @@ def learned(runs: Sequence[ObservedRun]) -> TelemetryGroup | None:
         low=centre - half,
         high=centre + half,
         runs=n,
-        steps=sum(run.steps for run in kept),
+        steps=sum(run.steps for run in recent),
         date=datetime.fromtimestamp(newest.at, UTC).date().isoformat() if newest.at else "",
     )

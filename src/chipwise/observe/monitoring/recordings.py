@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from chipwise.observe.data_files import rows
-from chipwise.observe.exporters import BUCKET, INSTANCE, Exporter, Mapped, exporters, mapping
+from chipwise.observe.exporters import HISTOGRAM, INSTANCE, Exporter, Mapped, exporters, mapping
 from chipwise.observe.formats.documents import BLANKS_32, BLANKS_64
 from chipwise.observe.monitoring.records import PREFIX, Recording
 
@@ -26,9 +26,10 @@ _SHARE = (  # exporters tell of two of three
 def recordings(percentiles: Sequence[str] = PERCENTILES) -> tuple[Recording, ...]:
     """The rules, in the order in which they rest on one another."""
     sources: dict[tuple[str, str], list[str]] = defaultdict(list)
+    histograms = {row["series"] + part for row in rows("histograms.csv") for part in HISTOGRAM}  # have their quantiles
     for metric, mapped in mapping().items():
-        if metric.endswith(BUCKET):
-            continue  # of these are the quantiles
+        if mapped.series in histograms:
+            continue
         sources[mapped.series, mapped.exporter].append(_scaled(metric, mapped))
     plain = [
         Recording(

@@ -13,12 +13,14 @@ from chipwise.observe.nodes.records import Node
 from chipwise.observe.rates.power import HOUR, Drawn, Span, Use, Windows, share_held, used_for
 from chipwise.observe.rates.records import DeviceLeftOut, PoolPower, PowerMet, Untold
 from chipwise.observe.records import Severity
+from chipwise.observe.store.points import Points
 from chipwise.observe.store.store import Newest, TelemetryStore
 from chipwise.route.ledger import LedgerView
 from chipwise.route.load.pools import Pools
 from chipwise.route.pool import Pool
 
 MODEL_LABELS = ("model", "modelName", "card_model")  # of a device, by exporter
+POWER, BUSY = "device_power", "device_busy"
 THROTTLED = ("device_throttled_by_heat", "device_throttle_share")
 
 
@@ -27,7 +29,7 @@ def power_met(telemetry: TelemetryStore, book: LedgerView, pools: Pools, since: 
     names, problems = names_by_pool(pools, book.uid)
     look = _Look(telemetry, {pool.name: pool for pool in pools.pools}, _held(book, now), since, now)
     nodes = {node.host: placed(node, names) for node in nodes_of(telemetry, int(since))}
-    devices = {(one.host, one.device): one for one in telemetry.newest(int(since)) if one.series == "device_power"}
+    devices = {(one.host, one.device): one for one in telemetry.newest(int(since)) if one.series == POWER}
     by_host: dict[str, set[str]] = {}
     for host, device in devices:
         by_host.setdefault(host, set()).add(device)
@@ -88,11 +90,11 @@ class _Look:
                 DeviceLeftOut(host=node.host, device=device, pool=pool.name, why=Untold.SICK, what=what)
             )
             return
-        power = self._windows("device_power", node.host, device)
-        busy = self._windows("device_busy", node.host, device)
+        points = self._telemetry.by_name((POWER, BUSY, *THROTTLED), node.host, device, self._since, self._until)
+        power, busy = _windows(points[POWER]), _windows(points[BUSY])
         seconds, hot = power.seconds, np.zeros(len(power.at), dtype=bool)
         for series in THROTTLED:
-            hot |= self._windows(series, node.host, device).where(power.at) > 0
+            hot |= _windows(points[series]).where(power.at) > 0
         if hot.any():
             hours = float(seconds[hot].sum()) / HOUR
             self.left_out.append(
@@ -104,12 +106,10 @@ class _Look:
             sums = self.drawn.setdefault((pool.name, use), Drawn())
             sums.add((node.host, device), power.at[there], power.mean[there], seconds[there])
 
-    def _windows(self, series: str, host: str, device: str) -> Windows:
-        values = self._telemetry.values(series, host, device, self._since, self._until)
-        at = np.array([value.at for value in values], dtype=np.float64)
-        mean = np.array([value.mean for value in values], dtype=np.float64)
-        _, first = np.unique(at, return_index=True)
-        return Windows(at[first], mean[first])
+
+def _windows(points: Points) -> Windows:
+    at, first = np.unique(points.at.astype(np.float64), return_index=True)
+    return Windows(at, points.mean[first])
 
 
 def by_chip(met: PowerMet) -> dict[tuple[str, Use], Drawn]:

@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request
 
 from chipwise.errors import ChipwiseError, InputError
 from chipwise.observe.exporters import PREFIX, Sample, mapping, sample_of, without_port
-from chipwise.observe.scrape.scraper import MAX_PAGE_BYTES, Page, Tell
+from chipwise.observe.scrape.fetch import UNANSWERED, TooLarge, fetch, http_url, problem_of
+from chipwise.observe.scrape.scraper import Page, Tell
 from chipwise.observe.store.store import TelemetryStore
 
 TIMEOUT_S = 60.0  # of one query
@@ -58,14 +59,10 @@ def server_url(text: str) -> str:
     >>> server_url("prometheus:9090"), server_url("https://metrics.example.com/tenant/")
     ('http://prometheus:9090', 'https://metrics.example.com/tenant')
     """
-    url = text if "://" in text else f"http://{text}"
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or parts.query or parts.username:
-        raise InputError("prometheus", text, "http://host:9090, without a user, a password or a query")
+    expected = "http://host:9090, without a user, a password or a query"
+    url, parts = http_url(text, "prometheus", expected)
+    if parts.query or parts.username:
+        raise InputError("prometheus", text, expected)
     return url.rstrip("/")
 
 
@@ -149,15 +146,15 @@ def _query(server: Server, names: Sequence[str], since: int, until: int) -> list
     headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
     if server.token:
         headers["Authorization"] = f"Bearer {server.token}"
+    request = Request(f"{server.url}/api/v1/query_range", body, headers)
     try:
-        with urlopen(Request(f"{server.url}/api/v1/query_range", body, headers), timeout=TIMEOUT_S) as answer:
-            text = answer.read(MAX_PAGE_BYTES + 1)
+        text = fetch(request, TIMEOUT_S, "an answer")
     except HTTPError as error:
         raise _refused(error) from None
-    except (URLError, OSError, ValueError) as error:
-        raise PrometheusError(Unanswered.SILENT, str(getattr(error, "reason", None) or error)) from None
-    if len(text) > MAX_PAGE_BYTES:
-        raise PrometheusError(Unanswered.TOO_MUCH, f"an answer is larger than {MAX_PAGE_BYTES // 2**20} MiB")
+    except TooLarge as error:
+        raise PrometheusError(Unanswered.TOO_MUCH, str(error)) from None
+    except UNANSWERED as error:
+        raise PrometheusError(Unanswered.SILENT, problem_of(error)) from None
     try:
         return [row for row in json.loads(text)["data"]["result"] if isinstance(row["values"], list)]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -6,17 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
-from chipwise.errors import InputError
 from chipwise.observe.exporters import Sample, samples_of
+from chipwise.observe.scrape.fetch import UNANSWERED, fetch, http_url, problem_of
 from chipwise.observe.store.store import TelemetryStore
 from chipwise.observe.text import clean
 
 TIMEOUT_S = 5.0  # of one endpoint: half of the usual interval
-MAX_PAGE_BYTES = 64 * 2**20
 AT_ONCE = 16  # endpoints
 PACKING = 0.2  # of the interval: hosts whose half hour is over are packed a few a round, so that no round is late
 Tell = Callable[[str], None]
@@ -37,26 +35,16 @@ def endpoint(text: str) -> str:
     >>> endpoint("gpu-1:9400"), endpoint("http://gpu-1:9400/metrics")
     ('http://gpu-1:9400/metrics', 'http://gpu-1:9400/metrics')
     """
-    url = text if "://" in text else f"http://{text}"
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-        raise InputError("endpoint", text, "host:port, or http://host:port/metrics")
+    url, parts = http_url(text, "endpoint", "host:port, or http://host:port/metrics")
     return url if parts.path not in ("", "/") else f"{url.rstrip('/')}/metrics"
 
 
 def ask(url: str, timeout_s: float = TIMEOUT_S) -> Page:
     """Ask an endpoint once."""
     try:
-        with urlopen(Request(url, headers={"Accept": "text/plain"}), timeout=timeout_s) as answer:
-            body = answer.read(MAX_PAGE_BYTES + 1)
-    except (URLError, OSError, ValueError) as error:
-        return Page(url, problem=str(getattr(error, "reason", None) or error))
-    if len(body) > MAX_PAGE_BYTES:
-        return Page(url, problem=f"its page is larger than {MAX_PAGE_BYTES // 2**20} MiB")
+        body = fetch(Request(url, headers={"Accept": "text/plain"}), timeout_s, "its page")
+    except UNANSWERED as error:
+        return Page(url, problem=problem_of(error))
     parts = urlsplit(url)
     lines = clean(body.splitlines(keepends=True))
     return Page(url, samples_of(lines, parts.hostname or "", parts.netloc.rpartition("@")[2]))

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from chipwise.errors import ChipwiseError
 from chipwise.observe.serving.engines import Engine, engines_in, engines_of
 from chipwise.observe.serving.rises import Rise, by_hour, rises
 from chipwise.observe.store.schema import SAMPLES
 from chipwise.observe.store.store import TelemetryStore
+from chipwise.route.ledger import LedgerView
 from chipwise.route.ledger.records import AttemptRow, JobRow
 from chipwise.units import HOUR
+from chipwise.workload.load import load_any
+from chipwise.workload.serve import ServingWorkload
 
 REQUESTS, WRITTEN, READ = "serving_requests", "serving_generated_tokens", "serving_prompt_tokens"
 
@@ -44,14 +48,14 @@ class ServerCounters:
     def counted(self, attempt: AttemptRow, span: tuple[float, float]) -> Counted | None:
         """What an attempt's engines counted in a span; None where none of them was heard of."""
         amounts: dict[str, dict[int, float]] = {}
-        told: list[Rise] = []
+        all_rises: list[Rise] = []
         for engine in self.engines_of(attempt, span):
             for series, theirs in self._rises(engine, span).items():
-                told += theirs
+                all_rises += theirs
                 sums = amounts.setdefault(series, {})
                 for hour, amount in by_hour(theirs, *span).items():
                     sums[hour] = sums.get(hour, 0.0) + amount
-        return Counted(amounts=amounts, seconds=by_hour(_covered(told), *span)) if told else None
+        return Counted(amounts=amounts, seconds=by_hour(_covered(all_rises), *span)) if all_rises else None
 
     def _rivals(self, attempt: AttemptRow, span: tuple[float, float]) -> list[AttemptRow]:
         return [
@@ -75,11 +79,11 @@ class ServerCounters:
         return out
 
 
-def _covered(told: Sequence[Rise]) -> list[Rise]:
+def _covered(all_rises: Sequence[Rise]) -> list[Rise]:
     """The time of which anything was told, once: a rise of a second a second."""
     out: list[Rise] = []
     end = float("-inf")
-    for rise in sorted(told, key=lambda rise: rise.began):
+    for rise in sorted(all_rises, key=lambda rise: rise.began):
         if rise.ended > end:
             out.append(Rise(max(rise.began, end), rise.ended, rise.ended - max(rise.began, end)))
             end = rise.ended
@@ -96,3 +100,16 @@ def requests_per_s(counted: Counted, written: float, read: float) -> dict[int, f
                 if counted.seconds.get(hour, 0.0) > HOUR / 60
             }
     return {}
+
+
+def server_counters(telemetry: TelemetryStore, book: LedgerView) -> ServerCounters:
+    """The counters of all attempts of a ledger that serve."""
+    jobs = {job.id: job for job in book.jobs() if _serves(job)}
+    return ServerCounters(telemetry, jobs, [attempt for attempt in book.attempts() if attempt.job_id in jobs])
+
+
+def _serves(job: JobRow) -> bool:
+    try:
+        return bool(job.job.workload) and isinstance(load_any(job.job.workload), ServingWorkload)
+    except ChipwiseError:  # one that this release can't read: `observe job` says so
+        return False

@@ -66,9 +66,9 @@ def engines_of(
     Where `rivals`, other attempts of the same time, have a host of it, an engine is its own by the port that its
     command names.
     """
-    named = [engine for engine in engines if _names(engine, attempt)]
-    if named:
-        return named
+    labeled = [engine for engine in engines if _names(engine, attempt)]
+    if labeled:
+        return labeled
     hosts = set(hosts_in(attempt.where))
     shared = {host for rival in rivals for host in hosts_in(rival.where)}
     port = _port(job, attempt)

@@ -53,6 +53,10 @@ FIRST = ("REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "COMPLETIN
 UNUSABLE = re.compile(
     r"down|drain|fail|maint|not_?respond|power(ed|ing)?_?(down|off)|reboot|unknown|invalid|blocked", re.IGNORECASE
 )
+# of a node that saves power or of the cloud: Slurm starts it for the job that it gives it, and hears nothing of it
+# until it is up (slurm.conf(5), "ResumeProgram"; tried on 22.05)
+STARTABLE = frozenset({"powered_down", "powering_up"})
+SILENT = re.compile(r"not_?respond", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +267,18 @@ def _reason(*parts: object) -> str:
     return ": ".join(line(str(part)) for part in parts if part and str(part).lower() not in ("none", "(null)"))
 
 
+def is_usable(state: str) -> bool:
+    """Whether Slurm gives a node work: one that is powered down is started for it.
+
+    >>> is_usable("idle+cloud+powered_down"), is_usable("idle+drain+powered_down"), is_usable("idle+powering_down")
+    (True, False, False)
+    """
+    parts = state.split("+")
+    if not STARTABLE.intersection(parts):
+        return not UNUSABLE.search(state)
+    return not any(UNUSABLE.search(part) and not SILENT.match(part) for part in parts if part not in STARTABLE)
+
+
 def _names(value: Any) -> frozenset[str]:
     words = value.split(",") if isinstance(value, str) else value or ()
     return frozenset(str(word).strip().rstrip("*") for word in words if str(word).strip() not in ("", "(null)"))
@@ -273,7 +289,7 @@ def _node(row: Any) -> SlurmNode:
     state = "+".join(str(s).lower() for s in (*states, *row.get("state_flags", ())))
     return SlurmNode(
         name=str(row["name"]),
-        usable=not UNUSABLE.search(state),
+        usable=is_usable(state),
         state=state,
         partitions=_names(row["partitions"]),
         features=_names(row.get("active_features") or row.get("features")),
@@ -373,7 +389,7 @@ def _table_node(row: dict[str, str]) -> SlurmNode:
     state = row["StateComplete"].lower()
     return SlurmNode(
         row["NodeList"],
-        not UNUSABLE.search(state),
+        is_usable(state),
         state,
         _names(row["Partition"]),
         _names(row["Features"]),

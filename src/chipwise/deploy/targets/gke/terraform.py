@@ -1,51 +1,24 @@
-"""Google Kubernetes Engine: Terraform of a private cluster and its pools of TPUs and GPUs."""
+"""Terraform of a private cluster, its pools of TPUs and GPUs, and a bucket."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
 
-from chipwise.deploy.deployment import Deployment, Engine, NodePool, Problem, Provider, Role, Term, Undeployable
+from chipwise.deploy.deployment import Deployment, NodePool, Role, Term
 from chipwise.deploy.hcl import Raw, Value, block
-from chipwise.deploy.targets.target import RouterSettings, Target
+from chipwise.deploy.kubernetes.manifests import ACCOUNT, NAMESPACE
 from chipwise.deploy.tree import TreeFile
 
-NAMESPACE = "jobs"  # of what the router submits
-QUEUE = "jobs"  # the local queue of Kueue there
 HEAD = "# Written by chipwise deploy write. A new decision: write again, and read the difference before you apply.\n\n"
 LONGEST_CLUSTER = 40  # characters of a cluster's name, https://cloud.google.com/kubernetes-engine/quotas, 2026-11-15
 
 
-def check(deployment: Deployment) -> None:
-    """Refuse what GKE can't hold."""
-    for pool in deployment.pools:
-        if pool.term is Term.OWNED:
-            raise Undeployable(
-                Problem.TERM, pool.name, "chips of one's own are not Google's to run", "write them for slurm, apart"
-            )
-        if pool.term is Term.RESERVED and not pool.reservation:
-            raise Undeployable(
-                Problem.NO_RESERVATION,
-                pool.name,
-                "reserved machines are taken of a reservation by its name, and none is given",
-                f"--reservation {pool.name}=NAME, or --term {pool.name}=ondemand",
-            )
-    if len(deployment.name) > LONGEST_CLUSTER:
-        raise Undeployable(
-            Problem.NAME,
-            "",
-            f"the name {deployment.name} is too long",
-            f"--name of at most {LONGEST_CLUSTER} characters",
-        )
-
-
-def tree(deployment: Deployment) -> list[TreeFile]:
+def terraform(deployment: Deployment) -> list[TreeFile]:
     """The files of Terraform."""
     families = {pool.family for pool in deployment.pools}
     folder = files("chipwise.deploy").joinpath("data", "gke")
-    kept = ["network", "cluster", *(f"{family}-pool" for family in sorted(families))]
+    kept = ["network", "cluster", "bucket", *(f"{family}-pool" for family in sorted(families))]
     return [
         TreeFile(path="main.tf", text=HEAD + main(deployment)),
         TreeFile(path="variables.tf", text=variables(deployment)),
@@ -85,8 +58,21 @@ def main(deployment: Deployment) -> str:
             "labels": Raw("var.labels"),
         },
     )
+    bucket = block(
+        "module",
+        ["bucket"],
+        {
+            "source": "./modules/bucket",
+            **common,
+            "name": Raw("var.name"),
+            "region": Raw("var.region"),
+            "namespace": NAMESPACE,
+            "account": ACCOUNT,
+            "labels": Raw("var.labels"),
+        },
+    )
     provider = block("provider", ["google"], {**common, "region": Raw("var.region")})
-    return "\n".join([provider, network, cluster, *(_pool(pool) for pool in deployment.pools)])
+    return "\n".join([provider, network, cluster, bucket, *(_pool(pool) for pool in deployment.pools)])
 
 
 def _pool(pool: NodePool) -> str:
@@ -210,47 +196,13 @@ output "cluster" {
   description = "The cluster's name."
 }
 
+output "bucket" {
+  value       = module.bucket.url
+  description = "Where checkpoints and data lie."
+}
+
 output "credentials" {
   value       = "${local.get_credentials} --region ${var.region} --project ${var.project}"
   description = "The command that writes the kubeconfig."
 }
 """
-
-
-def steps(deployment: Deployment) -> list[str]:
-    """How to apply it."""
-    zone = "" if deployment.zone else f" -var zone={deployment.region}-a"
-    return [
-        f"1. `terraform init`, then `terraform plan -var project=MY-PROJECT{zone}`: read it.",
-        "   State stays in this folder until you add a backend (a bucket with versions) in a file of your own; files",
-        "   that are not of deploy are never touched.",
-        f"2. `terraform apply -var project=MY-PROJECT{zone}`, and the command of `terraform output -raw credentials`.",
-        "3. `chipwise pools --pools pools.yaml` lists the pools, `chipwise router run --pools pools.yaml` sends jobs.",
-    ]
-
-
-def router(deployment: Deployment) -> RouterSettings:
-    """Where the router reaches the pools: the current context of the kubeconfig."""
-    return RouterSettings(
-        backend={"namespace": NAMESPACE},
-        addresses={pool.name: _address(pool) for pool in deployment.pools},
-    )
-
-
-def _address(pool: NodePool) -> Mapping[str, Any]:
-    address: dict[str, Any] = {"accelerator": pool.accelerator, "selector": {"chipwise-pool": pool.name}}
-    if pool.family == "tpu":
-        address["host"] = pool.host_chips
-    return address
-
-
-TARGET = Target(
-    name="gke",
-    title="a cluster of Google Kubernetes Engine, by Terraform",
-    engine=Engine.KUBERNETES,
-    provider=Provider.GCP,
-    files=tree,
-    steps=steps,
-    router=router,
-    check=check,
-)

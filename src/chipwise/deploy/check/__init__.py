@@ -1,0 +1,1 @@
+"""A tree that was written, and perhaps edited, checked as a whole before it is applied."""
