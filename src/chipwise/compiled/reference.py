@@ -55,11 +55,13 @@ def training_job(
     the link model. Refuses what the reference programs can't do, with the reason.
     """
     model, train = workload.model, workload.train
-    if layout.pp > 1 or layout.cp > 1:
+    if layout.pp > 1:
         raise Refusal(
-            f"the reference program splits by data, fsdp, tensor and expert axes, not {layout}: "
-            "pipeline and context parallelism are modelled, not compiled"
+            f"the reference program splits by data, fsdp, expert, context and tensor axes, not {layout}: "
+            "pipeline parallelism is modelled, not compiled"
         )
+    if reason := context_refusal(workload, layout):
+        raise Refusal(reason)
     if train.lora_rank and (train.lora_base or model.family == "cnn"):
         base = f"a base in {train.lora_base}" if train.lora_base else f"a {model.family}"
         raise Refusal(f"the reference program has no adapters beside {base}; they are modelled, not compiled")
@@ -97,6 +99,19 @@ def training_job(
     return Job(Spec("workload", model.name, spec), target, {**recipe(acc.chip), **(options or {})}, mesh)
 
 
+def context_refusal(workload: Workload, layout: Layout) -> str:
+    """Why no reference program splits sequences so; "" where one does."""
+    model, parts = workload.model, layout.cp
+    if parts > 1 and (model.family != "decoder" or not model.causal or model.learned_positions or model.token_types):
+        return f"the reference program splits sequences of decoders without learned positions, not of {model.name}"
+    if workload.train.sequence % (2 * parts) and parts > 1:
+        return (
+            f"a sequence of {workload.train.sequence} tokens can't be split over 2 x cp({parts}): a device has a part "
+            "and its mirror"
+        )
+    return ""
+
+
 def _can_compute(model: Model, precision: str, chip: Chip) -> None:
     """Refuses a precision that no reference program has, or that the chip doesn't multiply in."""
     if precision in ("bf16", "fp32"):
@@ -116,14 +131,17 @@ def mesh_of(layout: Layout, acc: Accelerators, devices: int) -> dict[str, int]:
     """Sizes of the reference program's axes inside one slice."""
     tensor = layout.tp
     expert = layout.ep
-    replicas = devices // tensor
+    replicas = devices // (tensor * layout.cp)
     scale = devices // (acc.count // acc.slices)  # devices of a chip
+    context = {"context": layout.cp} if layout.cp > 1 else {}
     if layout.zero == 3 or layout.shard > 1:
         shard = min(layout.shard * scale, replicas)
     else:
         shard = 1
     fsdp = max(shard // expert, 1)
-    return {"data": replicas // (fsdp * expert), "fsdp": fsdp, "expert": expert, "tensor": tensor}
+    if replicas % (fsdp * expert):
+        raise Refusal(f"experts over {expert} devices need as many that share no sequence; ep over cp is modelled only")
+    return {"data": replicas // (fsdp * expert), "fsdp": fsdp, "expert": expert, **context, "tensor": tensor}
 
 
 def written(model: Model) -> dict[str, Any]:

@@ -33,23 +33,24 @@ SEQUENCE = 256
 _SIZES = {"d_model": 256, "d_ff": 512, "vocab": 512, "layers": 2}
 _WIDE = _SIZES | {"head_dim": 128}
 _LATENT = {"q_rank": 128, "kv_rank": 128, "nope_dim": 128, "rope_dim": 64, "v_dim": 128}
-_EXPERTS = {"count": 4, "per_token": 2, "d_ff": 256, "shared_d_ff": 128, "first_dense": 1}
+EXPERTS = {"count": 4, "per_token": 2, "d_ff": 256, "shared_d_ff": 128, "first_dense": 1}
 _FSDP_TENSOR = Layout(2, 2, zero=3, shard=2, recompute="full", micro_batch=2)
 
 TRAINED = {
     "dense": (LLAMA | _WIDE, _FSDP_TENSOR),
     "windowed": (GEMMA | _WIDE | {"window": 128}, _FSDP_TENSOR),
     "latent": (DEEPSEEK | _WIDE | {"latent": _LATENT, "experts": None, "bias": False}, _FSDP_TENSOR),
-    "experts": (LLAMA | _WIDE | {"experts": _EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="selective")),
+    "experts": (LLAMA | _WIDE | {"experts": EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="selective")),
     "encoder": (BERT | _SIZES | {"learned_positions": SEQUENCE}, _FSDP_TENSOR),
     "vit": (VIT | {"d_model": 256, "d_ff": 512}, Layout(2, 2, zero=3, shard=2)),
     "resnet": (RESNET | {"blocks": [1, 1]}, Layout(4)),
     "offloaded": (LLAMA | _WIDE, Layout(4, zero=3, shard=4, recompute="offload")),
     "int8": (LLAMA | _WIDE, _FSDP_TENSOR),
-    "int8 experts": (LLAMA | _WIDE | {"experts": _EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="selective")),
+    "int8 experts": (LLAMA | _WIDE | {"experts": EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="selective")),
     "fp8": (LLAMA | _WIDE, _FSDP_TENSOR),
     "adapters": (LLAMA | _WIDE, _FSDP_TENSOR),
-    "int8 adapters": (LLAMA | _WIDE | {"experts": _EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="full")),
+    "context": (LLAMA | _WIDE, Layout(2, cp=2, zero=3, shard=2, recompute="full", micro_batch=2)),
+    "int8 adapters": (LLAMA | _WIDE | {"experts": EXPERTS}, Layout(4, ep=2, zero=3, shard=4, recompute="full")),
 }
 # What isn't trained in bf16 on `CHIPS`
 PLACES = {"fp8": "v7x:2x2x1"}
@@ -69,7 +70,7 @@ SERVED = {
     "experts prefill": (TRAINED["experts"][0], "prefill", 2, "bf16"),
 }
 # What compiles in every run of the tests; the rest is slow.
-QUICK = ("dense", "decode", "decode in int8", "int8", "adapters")
+QUICK = ("dense", "decode", "decode in int8", "int8", "adapters", "context")
 
 
 def jobs():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from real_jobs import compile_together
-from reference_models import CHIPS, LLAMA, PLACES, QUICK, RESNET, SERVED, TRAINED, jobs
+from reference_models import CHIPS, EXPERTS, GPT, LLAMA, PLACES, QUICK, RESNET, SERVED, TRAINED, jobs
 
 from chipwise.catalog.names import parse
 from chipwise.compiled.job import Compiled
@@ -33,6 +33,7 @@ COUNTED = ("prefill", "windowed decode", "latent decode", "experts decode")  # b
 # Checks of every run of the tests: a split step, experts, and what devices hold. The others are slow.
 FEW = (
     "decoder on data, fsdp and tensor axes",
+    "decoder on fsdp, context and tensor axes",
     "experts evenly loaded",
     "products in 8 bits",
     "adapters of a decoder",
@@ -41,6 +42,8 @@ FEW = (
     "arguments",
 )
 SPLIT_STEPS = (
+    "windows and more tensor devices than key heads on a context axis",
+    "latent attention and experts on a context axis",
     "decoder with more tensor devices than key heads",
     "learned positions and parallel blocks",
     "latent attention and experts on expert and tensor axes",
@@ -82,6 +85,7 @@ def numbers(tmp_path_factory):
     "name",
     [
         FEW[0],
+        FEW[1],
         *(pytest.param(name, marks=slow) for name in SPLIT_STEPS),
     ],
 )
@@ -90,6 +94,16 @@ def test_every_way_of_splitting_a_step_gives_the_loss_and_gradients_of_one_devic
     assert "error" not in found, found["error"]
     assert found["loss"] < ROUNDING
     assert found["gradient"] < ROUNDING, found["where"]
+
+
+@slow
+@jax
+@pytest.mark.parametrize("name", ["causal", "windowed"])
+def test_splash_attention_of_a_part_of_the_queries_is_that_of_all(numbers, name):
+    """The kernel interpreted on CPU devices, with the blocks of its mask that a device of a context axis has."""
+    found = numbers["splash on a context axis"]
+    assert "error" not in found, found
+    assert found[name] < ROUNDING
 
 
 @slow
@@ -275,6 +289,19 @@ def test_a_precision_without_a_program_or_a_rate_is_refused_by_name(on, fields, 
     train = Train(8, model.image_tokens or 256, precision=precision)
     with pytest.raises(Refusal, match=told):
         training_job(Workload("job", model, train), parse(on), Layout(4, zero=3, shard=4))
+
+
+@pytest.mark.parametrize(
+    ("fields", "layout", "told"),
+    [
+        (GPT, Layout(2, cp=2, zero=3, shard=2), "decoders without learned positions"),
+        (LLAMA, Layout(1, cp=256, zero=3), "can't be split over 2 x cp"),
+        (LLAMA | {"experts": EXPERTS}, Layout(1, cp=4, ep=4, zero=3), "ep over cp is modelled only"),
+    ],
+)
+def test_sequences_that_no_program_splits_are_refused_with_the_reason(fields, layout, told):
+    with pytest.raises(Refusal, match=told):
+        training_job(Workload("job", build_model(fields), Train(8, 256)), parse(f"v5e:{layout.chips}"), layout)
 
 
 @pytest.mark.parametrize(

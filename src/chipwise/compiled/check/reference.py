@@ -12,7 +12,7 @@ from chipwise.catalog.calibration import Calibration
 from chipwise.compiled.check.check import Question
 from chipwise.compiled.check.tune import Alternative
 from chipwise.compiled.job import Job, Option, Refused
-from chipwise.compiled.reference import serving_job, training_job
+from chipwise.compiled.reference import context_refusal, serving_job, training_job
 from chipwise.compiled.targets import target_of
 from chipwise.errors import DoesNotFit, InputError, Refusal
 from chipwise.layout import search
@@ -54,13 +54,13 @@ def _layout(work: Workload, acc: Accelerators, layout: str | None, calibration: 
     if layout is not None:
         return read_layout(layout, work, acc, calibration, named_stack(work))
     best = search(work, acc, calibration, named_stack(work), _SEARCHED)
-    plain = [option.layout for option in (best.best, *best.top) if _plain(option.layout)]
+    plain = [option.layout for option in (best.best, *best.top) if _plain(option.layout, work)]
     return plain[0] if plain else best.best.layout
 
 
-def _plain(layout: Layout) -> bool:
-    """Whether it is split in no way that the reference programs lack: pipeline stages and context."""
-    return layout.pp == 1 and layout.cp == 1
+def _plain(layout: Layout, work: Workload) -> bool:
+    """Whether it is split in no way that the reference programs lack, such as pipeline stages."""
+    return layout.pp == 1 and not context_refusal(work, layout) and (layout.cp == 1 or layout.ep <= layout.dp)
 
 
 def _tensor(work: Workload, acc: Accelerators, layout: str | None) -> int:
@@ -81,7 +81,7 @@ def layout_alternatives(
     now = parse_layout(question.layout, acc.count, t.global_batch, m.heads)
     others = [replace(now, recompute=kind) for kind in RECOMPUTE if kind != now.recompute]
     best = search(work, acc, calibration, named_stack(work), _OTHERS)
-    others += [option.layout for option in best.top if _plain(option.layout)][: _TRIED + 1]
+    others += [option.layout for option in best.top if _plain(option.layout, work)][: _TRIED + 1]
     alternatives = []
     for layout in dict.fromkeys(others):
         if str(layout) == question.layout:

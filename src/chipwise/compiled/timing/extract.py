@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from math import prod
 
 from chipwise.compiled.hlo import (
     COLLECTIVES,
@@ -377,14 +378,17 @@ def _attention(real: Instruction, shown: Instruction, computation: Computation) 
     wide = [s for s in shapes if len(s.dims) >= 3 and s.dtype in ("bf16", "f16", "f32") and s.dims[-1] <= 1024]
     if len(wide) < 2:
         return ()
-    q = max(wide[:3], key=lambda s: s.size)
-    k = min(wide[:3], key=lambda s: s.size)
-    rows, head = float(q.dims[-2]), float(q.dims[-1])
-    lead = 1.0
-    for d in q.dims[:-2]:
-        lead *= d
+    # queries, keys and values come first: queries have the most heads, or come first of as many; keys may be longer
+    q = max(wide[:3], key=_lead)
+    k = min(wide[1:3] if q == wide[0] else wide[:3], key=_lead)
+    rows, head, lead = float(q.dims[-2]), float(q.dims[-1]), _lead(q)
     density = _SPLASH.search(text)
     return (lead, rows, float(k.dims[-2]), head, float(density.group(1)) if density else CAUSAL, products)
+
+
+def _lead(shape: Shape) -> float:
+    """Batch x heads of an operand of attention."""
+    return float(prod(shape.dims[:-2]))
 
 
 _KERNEL = re.compile(r'kernel_name"?\s*[:=]\s*\\?"?([\w.-]+)')

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from chipwise.errors import Refusal
+from chipwise.programs.jax.context import order, own_blocks, own_positions
 from chipwise.programs.program import BLOCK
 
 # Of q [batch, heads, sequence, qk], k, v [batch, kv heads, sequence, qk or v] and one sink a head or None.
@@ -17,22 +18,33 @@ SPLASH_HEAD = 64  # smallest head the kernel pads well
 
 
 def attention(
-    platform: str, sequence: int, heads: int, head_dim: int, causal: bool = True, window: int = 0, block: int = BLOCK
+    platform: str,
+    sequence: int,
+    heads: int,
+    head_dim: int,
+    causal: bool = True,
+    window: int = 0,
+    block: int = BLOCK,
+    parts: int = 1,
 ) -> Attend:
-    """Attention of whole sequences over `heads` query heads, scaled inside; fewer key heads are shared evenly."""
+    """Attention over `heads` query heads, scaled inside; fewer key heads are shared evenly.
+
+    Of whole sequences, or with the queries of one of `parts` devices that share each.
+    """
     scale = head_dim**-0.5
-    if platform == "tpu" and sequence % 128 == 0 and head_dim >= SPLASH_HEAD:
-        return _splash(sequence, heads, scale, causal, window, block)
-    if platform == "cudnn" and not window:
+    if platform == "tpu" and sequence % (128 * parts) == 0 and head_dim >= SPLASH_HEAD:
+        return _splash(sequence, heads, scale, causal, window, block, parts)
+    if platform == "cudnn" and not window and parts == 1:
         return _cudnn(scale, causal)
-    return _plain(sequence, scale, causal, window)
+    return _plain(sequence, scale, causal, window, parts)
 
 
-def _splash(sequence: int, heads: int, scale: float, causal: bool, window: int, block: int) -> Attend:
+def _splash(sequence: int, heads: int, scale: float, causal: bool, window: int, block: int, parts: int) -> Attend:
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernels
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
 
-    size = next(b for b in (block, 512, 256, 128) if b <= max(sequence, 128) and sequence % b == 0)
+    here = sequence // parts
+    size = next(b for b in (block, 512, 256, 128) if b <= max(here, 128) and here % b == 0)
     sizes = kernels.BlockSizes(
         block_q=size,
         block_kv=size,
@@ -48,12 +60,16 @@ def _splash(sequence: int, heads: int, scale: float, causal: bool, window: int, 
         mask = masks.LocalMask(shape, (window - 1, 0) if causal else (window // 2, window // 2), 0)
     else:
         mask = masks.CausalMask(shape) if causal else masks.FullMask(shape)
+    if parts > 1 and not isinstance(mask, masks.FullMask):
+        mask.q_sequence = order(sequence, parts)  # all but the full one are computed from positions
     share = coverage(sequence, causal, window)
 
     def attend(q: jax.Array, k: jax.Array, v: jax.Array, sinks: jax.Array | None) -> jax.Array:
         kernel = kernels.make_splash_mha(
-            mask=masks.MultiHeadMask([mask] * heads), head_shards=1, q_seq_shards=1, block_sizes=sizes
+            mask=masks.MultiHeadMask([mask] * heads), head_shards=1, q_seq_shards=parts, block_sizes=sizes
         )
+        if parts > 1:
+            kernel = own_blocks(kernel, parts)
         with jax.named_scope(f"splash[{share:.6f}]"):  # the kernel's mask doesn't show in its shapes
             out: jax.Array = jax.vmap(kernel, (0, 0, 0, None, None))((q * scale).astype(q.dtype), k, v, None, sinks)
             return out
@@ -102,14 +118,15 @@ def weights_of(scores: jax.Array, sinks: jax.Array | None) -> jax.Array:
     return jax.nn.softmax(jnp.concatenate([scores, sink], -1))[..., :-1]
 
 
-def _plain(sequence: int, scale: float, causal: bool, window: int) -> Attend:
+def _plain(sequence: int, scale: float, causal: bool, window: int, parts: int) -> Attend:
     def attend(q: jax.Array, k: jax.Array, v: jax.Array, sinks: jax.Array | None) -> jax.Array:
         group = q.shape[1] // k.shape[1]
         k, v = (jnp.repeat(t, group, axis=1) if group > 1 else t for t in (k, v))
         scores = jnp.einsum("bhqd,bhkd->bhqk", q * scale, k).astype(jnp.float32)
         if causal or window:
-            positions = jnp.arange(sequence)
-            scores = jnp.where(attention_mask(positions, positions, causal, window), scores, -1e30)
+            keys = jnp.arange(sequence)
+            queries = own_positions(sequence // parts, parts)
+            scores = jnp.where(attention_mask(queries, keys, causal, window), scores, -1e30)
         return jnp.einsum("bhqk,bhkd->bhqd", weights_of(scores, sinks).astype(q.dtype), v)
 
     return attend

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import jax
 
+from chipwise.programs.jax.weights import SHARD
+
 BATCH = ("data", "fsdp", "expert")  # mesh axes the batch is split over
 AXES = ("data", "fsdp", "expert", "tensor")
 
@@ -25,6 +27,7 @@ class Grid:
     tensor: int
     dtype: str = "bfloat16"
     spread: bool = True  # with tensor parallelism, the residual stream is split along the sequence
+    context: int = 1  # ways each sequence is split
     low: str = ""  # "int8" or "fp8": what the products of layers are done in
 
     @property
@@ -35,10 +38,10 @@ class Grid:
     @property
     def shard(self) -> int:
         """Ways a dense weight is split besides tensor parallelism."""
-        return self.fsdp * self.expert
+        return self.fsdp * self.expert * self.context
 
 
-def gathered(weight: jax.Array, grid: Grid, axis: int, names: Sequence[str] = ("fsdp", "expert")) -> jax.Array:
+def gathered(weight: jax.Array, grid: Grid, axis: int, names: Sequence[str] = SHARD) -> jax.Array:
     """The weight in the arithmetic type, whole along `axis`, from its shards."""
     over = tuple(name for name in names if getattr(grid, name) > 1)
     if not over and weight.dtype == grid.dtype:

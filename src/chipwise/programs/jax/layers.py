@@ -16,6 +16,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from chipwise.programs.jax.attention import Attend
 from chipwise.programs.jax.collectives import Grid, split_sequence, whole_sequence
+from chipwise.programs.jax.context import every_key, positions
 from chipwise.programs.jax.linear import linear
 from chipwise.programs.jax.weights import kv_heads
 from chipwise.workload.model import Model
@@ -47,8 +48,9 @@ def rotary(x: jax.Array, positions: jax.Array) -> jax.Array:
 
 
 def attend_block(h: jax.Array, w: Weights, model: Model, grid: Grid, attend: Attend, rope: bool) -> jax.Array:
-    """Attention of whole sequences `h`: partial sums over the tensor axis come out."""
-    q, k, v = qkv(h, w, model, grid, jnp.arange(h.shape[1]), rope)
+    """Attention of sequences `h`, whole but for context parallelism: partial sums over the tensor axis come out."""
+    q, k, v = qkv(h, w, model, grid, positions(h.shape[1], grid), rope)
+    k, v = (every_key(t, grid) for t in (k, v))
     q, k, v = (checkpoint_name(t, n) for t, n in ((q, "query_proj"), (k, "key_proj"), (v, "value_proj")))
     return attended(checkpoint_name(by_heads(attend, q, k, v, w), "context"), w, grid)
 

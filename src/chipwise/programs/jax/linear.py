@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from chipwise.programs.jax.collectives import Grid, gathered
 from chipwise.programs.jax.low_precision import letters_of, product
-from chipwise.programs.jax.weights import Weight
+from chipwise.programs.jax.weights import EXPERT_SHARD, SHARD, Weight
 
 RANK = "z"  # the letter of an adapter's rank
 ATTENTION = ("wq", "wk", "wv", "wo", "q_down", "q_up", "kv_down", "kv_up")
@@ -40,7 +40,7 @@ def linear(
 ) -> jax.Array:
     """`x` through the layer `name` of `w` and its adapter; `own` takes this device's heads of a whole weight."""
     spec, axis = SPECS[name]
-    over = ("fsdp",) if name.startswith("e_") else ("fsdp", "expert")
+    over = EXPERT_SHARD if name.startswith("e_") else SHARD
     out = product(spec, x, own(gathered(w[name], grid, axis, over)), grid)
     if name + "_a" not in w:
         return out

@@ -33,6 +33,7 @@ from chipwise.programs.jax.collectives import (
     summed,
     whole_sequence,
 )
+from chipwise.programs.jax.context import AXIS as CONTEXT
 from chipwise.programs.jax.layers import block, norm
 from chipwise.programs.jax.linear import adapters
 from chipwise.programs.jax.loss import cross_entropy
@@ -75,7 +76,8 @@ def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution) 
         state["frozen"], state_specs["frozen"] = _shaped(whole, grid.dtype, grid)
     samples = execution.micro_batch * execution.accumulate * grid.batch
     batch = _batch(model, samples, sequence)
-    batch_specs = jax.tree.map(lambda _: PartitionSpec(BATCH), batch)
+    rows = PartitionSpec(BATCH, CONTEXT) if grid.context > 1 else PartitionSpec(BATCH)
+    batch_specs = jax.tree.map(lambda _: rows, batch)
     loss = _loss(model, grid, parts, sequence, execution)
 
     def local_step(state: Tree, batch: Tree) -> tuple[Tree, jax.Array]:
@@ -84,7 +86,7 @@ def training_step(model: Model, train: Train, mesh: Mesh, execution: Execution) 
         value, grads = accumulated(slopes, state["weights"], batch, execution.accumulate)
         grads = jax.tree.map(lambda g, w: _reduced(g, w, grid), grads, tree)
         weights, moments = updated(state["weights"], state["moments"], grads)
-        return state | {"weights": weights, "moments": moments}, summed(value, grid, AXES)
+        return state | {"weights": weights, "moments": moments}, summed(value, grid, (*AXES, CONTEXT))
 
     step = jax.shard_map(
         local_step,
@@ -135,7 +137,8 @@ def grid_of(mesh: Mesh, dtype: str, sequence: int) -> Grid:
     """The mesh's axes; the residual stream is split along the sequence if that is possible."""
     sizes = {str(name): int(size) for name, size in zip(mesh.axis_names, mesh.devices.shape, strict=True)}
     data, fsdp, expert, tensor = (sizes[name] for name in AXES)
-    return Grid(data, fsdp, expert, tensor, dtype, sequence % tensor == 0)
+    context = sizes.get(CONTEXT, 1)
+    return Grid(data, fsdp, expert, tensor, dtype, sequence // context % tensor == 0, context)
 
 
 def left_out(model: Model, train: Train | None, grid: Grid) -> tuple[str, ...]:
@@ -202,7 +205,7 @@ def spec_of(split: Split, grid: Grid) -> PartitionSpec:
 def _reduced(grad: jax.Array, weight: Weight, grid: Grid) -> jax.Array:
     """Gradients summed over the batch axes the weight isn't split over (a gather's transpose did the others)."""
     split = {a for axes in weight.split for a in ((axes,) if isinstance(axes, str) else axes or ())}
-    over = [name for name in BATCH if name not in split]
+    over = [name for name in (*BATCH, CONTEXT) if name not in split]
     if "tensor" not in split:
         over.append("tensor")
     return summed(grad, grid, over)
@@ -238,7 +241,7 @@ def _loss(
             mean = cross_entropy(_class_scores(x, outer, grid)[:, None], batch["classes"][:, None]).mean()
         else:
             mean = _language_loss(x, outer, batch, model, grid, execution.chunked_loss)
-        return mean / (grid.batch * grid.tensor)
+        return mean / (grid.batch * grid.context * grid.tensor)
 
     return loss
 
@@ -253,7 +256,14 @@ def _states(
             for kind, mine in zip(segment.kinds, w, strict=True):
                 heads, width = model.heads // grid.tensor, head_dim(model)
                 attend = attention(
-                    execution.platform, sequence, heads, width, model.causal, kind.window, execution.block_size
+                    execution.platform,
+                    sequence,
+                    heads,
+                    width,
+                    model.causal,
+                    kind.window,
+                    execution.block_size,
+                    grid.context,
                 )
                 x = block(x, mine, model, grid, attend, kind.moe, uses_rotary(model))
             return x, None

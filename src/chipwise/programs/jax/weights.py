@@ -9,7 +9,8 @@ from math import ceil, lcm
 from chipwise.workload.model import Model
 
 Split = tuple[str | tuple[str, ...] | None, ...]
-SHARD = ("fsdp", "expert")  # a dense weight is split over both
+SHARD = ("fsdp", "expert", "context")  # a dense weight is split over all of them
+EXPERT_SHARD = ("fsdp", "context")  # and those of an expert, besides the experts themselves
 TILE = 128  # a padded vocabulary is a multiple of this on each device (Megatron-LM's make-vocab-size-divisible-by)
 
 
@@ -147,10 +148,10 @@ def layer_weights(model: Model, kind: Kind, repeats: int, tensor: int = 1) -> di
     if model.bias or e.router_bias:
         out.put("router_bias", (e.count,), None)
     for name in ("e_up", "e_gate") if model.gated else ("e_up",):
-        out.put(name, (e.count, d, e.d_ff), "expert", "fsdp", "tensor")
+        out.put(name, (e.count, d, e.d_ff), "expert", EXPERT_SHARD, "tensor")
         if model.bias:
             out.put(name + "_bias", (e.count, e.d_ff), "expert", "tensor")
-    out.put("e_down", (e.count, e.d_ff, d), "expert", "tensor", "fsdp")
+    out.put("e_down", (e.count, e.d_ff, d), "expert", "tensor", EXPERT_SHARD)
     if model.bias:
         out.put("e_down_bias", (e.count, d), "expert", None)
     if e.shared_d_ff:

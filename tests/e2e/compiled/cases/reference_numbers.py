@@ -9,7 +9,7 @@ import os
 import sys
 import time
 import traceback
-from functools import cache
+from functools import cache, partial
 from math import ceil, prod
 from pathlib import Path
 
@@ -23,13 +23,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import reference_models as models
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernels
 from jax.sharding import Mesh, PartitionSpec
 
 from chipwise.compiled.loaders.workload import load_workload
 from chipwise.compiled.reference import has_program
 from chipwise.ops.table import build as op_table
-from chipwise.programs.jax import layers, linear, quantized, resnet, transformer
+from chipwise.programs.jax import context, layers, linear, quantized, resnet, transformer
 from chipwise.programs.jax import low_precision as low_products
+from chipwise.programs.jax.attention import attention
 from chipwise.programs.jax.collectives import AXES, Grid
 from chipwise.programs.jax.serve import Serving, serving_step
 from chipwise.programs.jax.weights import segments
@@ -45,8 +47,9 @@ TOP = {"masked": TOKENS, "types": 2, "next": 2, "classes": 10}  # whole numbers 
 
 
 def mesh(sizes):
-    """The first devices as data, fsdp, expert and tensor axes."""
-    return Mesh(np.array(jax.devices()[: prod(sizes)]).reshape(sizes), AXES)
+    """The first devices as data, fsdp, expert and tensor axes, and a context axis before the last if there are five."""
+    names = AXES if len(sizes) == len(AXES) else (*AXES[:-1], context.AXIS, AXES[-1])
+    return Mesh(np.array(jax.devices()[: prod(sizes)]).reshape(sizes), names)
 
 
 def values(shapes, seed, whole=None):
@@ -85,12 +88,20 @@ def stepped(made, fields, steps=1):
     unsharded = program(fields).args[0]["weights"]
     shapes, batch = made.args
     state = {name: zeros(part) for name, part in shapes.items()} | {"weights": values(shapes["weights"], 1, unsharded)}
-    batch, step, losses = values(batch, 2), jax.jit(made.fn), []
+    batch, step, losses = ordered(values(batch, 2), made.mesh), jax.jit(made.fn), []
     for _ in range(steps):
         state, loss = step(state, batch)
         losses.append(float(loss))
     cut = jax.tree.map(lambda x, s: np.asarray(x)[tuple(map(slice, s.shape))], state["moments"][0], unsharded)
     return losses, cut
+
+
+def ordered(batch, mesh):
+    """The batch with the tokens of each sequence as the devices of a context axis have them."""
+    parts = mesh.shape.get(context.AXIS, 1)
+    if parts == 1:
+        return batch
+    return jax.tree.map(lambda x: jax.device_put(x[:, context.order(TOKENS, parts)], x.sharding), batch)
 
 
 @cache
@@ -224,6 +235,37 @@ def products():
             out[f"{low} {spec}"] = max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
         zeros = low_products.product("bsd,df->bsf", jnp.zeros((1, 2, 4)), jnp.zeros((4, 3)), grid)
         out[f"{low} zeros"] = float(jnp.abs(zeros).max())
+    return out
+
+
+def splash():
+    """Splash attention of queries spread over two devices, and its gradients, against the plain one of all."""
+    make, kernels.make_splash_mha = kernels.make_splash_mha, partial(kernels.make_splash_mha, interpret=True)
+    rng, length, out = np.random.default_rng(8), 256, {}
+    q, k, v = (jnp.asarray(rng.normal(size=(1, 2, length, 64)), jnp.float32) for _ in range(3))
+    shared, where = PartitionSpec(None, None, context.AXIS), context.order(length, 2)
+    for name, window in (("causal", 0), ("windowed", 100)):
+        part, whole = (
+            attention("tpu", length, 2, 64, True, window, 128, 2),
+            attention("cpu", length, 2, 64, True, window),
+        )
+        spread = jax.shard_map(
+            lambda q, k, v, part=part: part(q, k, v, None),
+            mesh=Mesh(np.array(jax.devices()[:2]), (context.AXIS,)),
+            in_specs=(shared, PartitionSpec(), PartitionSpec()),
+            out_specs=shared,
+            check_vma=False,
+        )
+        (got, back), (want, wanted) = (
+            jax.vjp(run, q, k, v)
+            for run in (
+                lambda q, k, v, spread=spread: spread(q[:, :, where], k, v),
+                lambda q, k, v, whole=whole: whole(q, k, v, None)[:, :, where],
+            )
+        )
+        pairs = zip((got, *back(want)), (want, *wanted(want)), strict=True)
+        out[name] = max(float(jnp.abs(a - b).max() / jnp.abs(b).max()) for a, b in pairs)
+    kernels.make_splash_mha = make
     return out
 
 
@@ -393,6 +435,9 @@ CHECKS = {
     "learned positions and parallel blocks": lambda: sharded("GPT", (1, 2, 1, 2)),
     "latent attention and experts on expert and tensor axes": lambda: sharded("DEEPSEEK", (1, 1, 2, 2)),
     "latent attention and experts on fsdp and expert axes": lambda: sharded("DEEPSEEK", (2, 2, 2, 1)),
+    "decoder on fsdp, context and tensor axes": lambda: sharded("LLAMA", (1, 2, 1, 2, 2), recompute="full"),
+    "windows and more tensor devices than key heads on a context axis": lambda: sharded("GEMMA", (1, 1, 1, 2, 4)),
+    "latent attention and experts on a context axis": lambda: sharded("DEEPSEEK", (1, 1, 2, 4, 1)),
     "encoder on fsdp and tensor axes": lambda: sharded("BERT", (1, 2, 1, 2)),
     "ViT on data and tensor axes": lambda: sharded("VIT", (2, 1, 1, 2)),
     "ResNet with joined statistics": lambda: sharded("RESNET", (2, 2, 1, 1), joined=True),
@@ -407,6 +452,7 @@ CHECKS = {
     "learned positions served": lambda: serving("GPT", (1, 1, 1, 4)),
     "latent attention and experts served": lambda: serving("DEEPSEEK", (2, 1, 1, 2)),
     "int8": int8_weights,
+    "splash on a context axis": splash,
     "products in 8 bits": products,
     "adapters of a decoder": lambda: adapters("LLAMA", (2, 2, 1, 2), "attention", "full"),
     "adapters with more tensor devices than key heads": lambda: adapters("LLAMA", (1, 1, 1, 4), "all"),
