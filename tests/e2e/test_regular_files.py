@@ -253,6 +253,8 @@ OWN = {
     "compiled/compiler.py": "what our own worker answered",
     "compiled/worker": "our own sources, orders of our own parent, the kernel's answers",
     "compiled/check/resolve.py": "sources of a program that is imported next",
+    "deploy/data_files.py": "data of the package",
+    "deploy/targets/slurm/cloud_nodes.py": "runs on controllers and imports nothing of ours",
     "launch/tools.py": "data of the package",
     "numerics/data.py": "data of the package",
     "observe/agent": "the kernel's answers",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import prod
 
 from chipwise.catalog import Slices, load
+from chipwise.deploy.data_files import data_text
 from chipwise.deploy.deployment import NodePool, PoolRequest, Problem, Provider, Term, Undeployable
 
 OWN_HOST_CHIPS = 8  # of a GPU server of one's own where neither unit nor instance says: HGX and DGX have 8
@@ -37,7 +37,7 @@ def machines() -> tuple[Machine, ...]:
     >>> next(machine.chips for machine in machines() if machine.name == "a3-ultragpu-8g")
     8
     """
-    text = files("chipwise.deploy").joinpath("data", "machines.csv").read_text(encoding="utf-8")
+    text = data_text("machines.csv")
     return tuple(
         Machine(
             provider=row["provider"],

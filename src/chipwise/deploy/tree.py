@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.errors import InputError
+from chipwise.io.files import MAX_BYTES
+from chipwise.io.regular_file import read_bytes
 
 MANIFEST = "chipwise.json"  # names every file that was written, with its hash
 SCHEMA = 1
@@ -74,7 +76,7 @@ def manifest_of(folder: Path) -> Mapping[str, object]:
 def edited(folder: Path, hashes: Mapping[str, str]) -> list[str]:
     """Files of the manifest that are no longer as they were written; those removed are not among them."""
     paths = {name: folder / name for name in hashes}
-    return [name for name, path in paths.items() if path.is_file() and _hash(path.read_bytes()) != hashes[name]]
+    return [name for name, path in paths.items() if path.is_file() and _hash(_bytes(path)) != hashes[name]]
 
 
 def _refuse_foreign(folder: Path, tree_files: Sequence[TreeFile], before: Mapping[str, str]) -> None:
@@ -90,12 +92,16 @@ def _refuse_foreign(folder: Path, tree_files: Sequence[TreeFile], before: Mappin
             )
         return
     new = {file.path: file.text.encode() for file in tree_files}
-    changed = [name for name in edited(folder, before) if (folder / name).read_bytes() != new.get(name)]
+    changed = [name for name in edited(folder, before) if _bytes(folder / name) != new.get(name)]
     theirs = [name for name in new if name not in before and (folder / name).exists()]
-    theirs = [name for name in theirs if (folder / name).read_bytes() != new[name]]
+    theirs = [name for name in theirs if _bytes(folder / name) != new[name]]
     if changed or theirs:
         why = f"{changed[0]} was edited since" if changed else f"{theirs[0]} is not of deploy"
         raise InputError("to", str(folder), f"a folder as deploy left it ({why}; keep a copy and remove it)")
+
+
+def _bytes(path: Path) -> bytes:
+    return read_bytes(path, MAX_BYTES, "to")
 
 
 def _hash(data: bytes) -> str:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from chipwise.deploy.check.findings import Defect, Finding
 from chipwise.deploy.check.schema import violations
+from chipwise.deploy.data_files import data_text
 from chipwise.errors import BrokenFile
 from chipwise.io.files import MAX_YAML_BYTES, parse_yaml, read_text
 
@@ -77,8 +77,7 @@ def read_objects(root: Path) -> tuple[list[KubeObject], list[Finding]]:
 @cache
 def custom_resources() -> Mapping[str, Any]:
     """Fields of the kinds that Kueue and JobSet add."""
-    text = files("chipwise.deploy").joinpath("data", "custom_resources.json").read_text(encoding="utf-8")
-    schemas: Mapping[str, Any] = json.loads(text)["specs"]
+    schemas: Mapping[str, Any] = json.loads(data_text("custom_resources.json"))["specs"]
     return schemas
 
 

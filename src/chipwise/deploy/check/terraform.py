@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from chipwise.deploy.check.findings import Defect, Finding
 from chipwise.deploy.check.schema import nearest
+from chipwise.deploy.data_files import data_text
 from chipwise.deploy.hcl_read import NOT_PLAIN, HclBlock, Plain, read_hcl
 from chipwise.errors import BrokenFile
 from chipwise.io.files import read_text
@@ -28,8 +28,7 @@ LINE = re.compile(r" line (\d+)$")
 @cache
 def provider_schema() -> Mapping[str, Any]:
     """The provider's resources, with its version."""
-    text = files("chipwise.deploy").joinpath("data", "google_schema.json").read_text(encoding="utf-8")
-    schema: Mapping[str, Any] = json.loads(text)
+    schema: Mapping[str, Any] = json.loads(data_text("google_schema.json"))
     return schema
 
 

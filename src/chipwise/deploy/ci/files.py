@@ -9,8 +9,9 @@ from pathlib import Path
 
 from chipwise.catalog import load
 from chipwise.deploy.ci.checks_file import Checks
-from chipwise.errors import InputError
+from chipwise.errors import BrokenFile, InputError
 from chipwise.io.atomic import atomic_write, check_writable
+from chipwise.io.files import read_text
 
 HEAD = "# Written by `chipwise deploy ci`, which writes it again as long as nobody edits it: "
 EXTRAS = {"tpu": "tpu-compiler", "gpu": "gpu-compiler"}  # of pyproject.toml
@@ -36,8 +37,8 @@ def _refuse_foreign(path: Path) -> None:
     if not path.exists():
         return
     try:
-        first, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    except (OSError, UnicodeDecodeError):
+        first, _, rest = read_text(path).partition("\n")
+    except (BrokenFile, OSError):
         first, rest = "", ""
     if not first.startswith(HEAD):
         raise InputError("to", str(path), "no file there, or one of `deploy ci`: this one is somebody's own")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-
+from chipwise.deploy.data_files import data_names, data_text
 from chipwise.deploy.deployment import Deployment, NodePool, Role, Term
 from chipwise.deploy.hcl import Raw, Value, block
 from chipwise.deploy.kubernetes.manifests import ACCOUNT, NAMESPACE
@@ -17,21 +15,20 @@ LONGEST_CLUSTER = 40  # characters of a cluster's name, https://cloud.google.com
 def terraform(deployment: Deployment) -> list[TreeFile]:
     """The files of Terraform."""
     families = {pool.family for pool in deployment.pools}
-    folder = files("chipwise.deploy").joinpath("data", "gke")
     kept = ["network", "cluster", "bucket", *(f"{family}-pool" for family in sorted(families))]
     return [
         TreeFile(path="main.tf", text=HEAD + main(deployment)),
         TreeFile(path="variables.tf", text=variables(deployment)),
         TreeFile(path="outputs.tf", text=OUTPUTS),
-        TreeFile(path="versions.tf", text=folder.joinpath("versions.tf").read_text(encoding="utf-8")),
-        *(file for name in kept for file in _module(folder.joinpath("modules", name), f"modules/{name}")),
+        TreeFile(path="versions.tf", text=data_text("gke", "versions.tf")),
+        *(file for name in kept for file in _module(name)),
     ]
 
 
-def _module(folder: Traversable, path: str) -> list[TreeFile]:
-    texts = [file for file in folder.iterdir() if file.name.endswith(".tf")]
-    named = sorted(texts, key=lambda file: file.name)
-    return [TreeFile(path=f"{path}/{file.name}", text=file.read_text(encoding="utf-8")) for file in named]
+def _module(name: str) -> list[TreeFile]:
+    folder = ("gke", "modules", name)
+    named = [file for file in data_names(*folder) if file.endswith(".tf")]
+    return [TreeFile(path=f"modules/{name}/{file}", text=data_text(*folder, file)) for file in named]
 
 
 def main(deployment: Deployment) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
-from pathlib import Path
 
+from chipwise.deploy.data_files import data_text, module_text
 from chipwise.deploy.deployment import Deployment, Engine, NodePool, Problem, Provider, Term, Undeployable
 from chipwise.deploy.targets.slurm import cloud_nodes
 from chipwise.deploy.targets.slurm.commands import CLOUDS, cloud_settings, site_example
@@ -59,7 +58,7 @@ def tree(deployment: Deployment) -> list[TreeFile]:
     ]
     if not _any_cloud(deployment):
         return tree_files
-    program = Path(cloud_nodes.__file__).read_text(encoding="utf-8")
+    program = module_text("targets", "slurm", "cloud_nodes.py")
     start = '#!/bin/sh\nexec python3 -I -S "$(dirname "$0")/cloud_nodes.py" {action} "$@"\n'
     return [
         *tree_files,
@@ -76,7 +75,7 @@ def tree(deployment: Deployment) -> list[TreeFile]:
 
 
 def _data(name: str) -> str:
-    return files("chipwise.deploy").joinpath("data", "slurm", name).read_text(encoding="utf-8")
+    return data_text("slurm", name)
 
 
 def slurm_conf(deployment: Deployment) -> str:
