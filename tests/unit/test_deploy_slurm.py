@@ -7,7 +7,8 @@ import pytest
 
 import chipwise as cw
 from chipwise.deploy.deployment import Problem, Undeployable
-from chipwise.deploy.targets.slurm.cloud_nodes import Failure, failure_of
+from chipwise.deploy.targets.slurm import cloud_nodes
+from chipwise.deploy.targets.slurm.cloud_nodes import Controller, Failure, failure_of
 
 HERE = {"target": "slurm", "zone": "us-east5-a", "name": "lab"}
 
@@ -149,3 +150,28 @@ def test_the_example_of_the_site_has_every_value_to_fill_in(tmp_path):
     (power / "site.json").write_text((power / "site.example.json").read_text())
     done = subprocess.run([power / "check"], capture_output=True, text=True)
     assert done.returncode == 2 and all(f"{name} ({what})" in done.stderr for name, what in wanted.items())
+
+
+def test_a_machine_that_is_being_made_stops_nobody_and_is_no_orphan(tmp_path):
+    power = write(tmp_path, {"name": "p", "chip": "h100", "count": 8}) / "power"
+    settings = json.loads((power / "cloud_nodes.json").read_text())
+    site = {"values": dict.fromkeys(settings["site"], "mine"), "state": str(tmp_path / "state"), "environment": {}}
+    (power / "site.json").write_text(json.dumps(site))
+    maker, timer = Controller(power), Controller(power)
+    with maker.machine_lock("lab-p-0"):
+        cloud_nodes._orphan(timer, "p", "lab-p-0", 0)
+        with timer.state() as state:
+            assert "orphans" not in state
+    cloud_nodes._orphan(timer, "p", "lab-p-0", 0)
+    with timer.state() as state:
+        assert list(state["orphans"]) == ["lab-p-0"]
+
+
+def test_a_machine_has_to_be_there_before_slurm_gives_its_node_up(tmp_path):
+    pools = [{"name": "a", "chip": "h100", "count": 8}, {"name": "b", "chip": "v5p", "count": 8, "shapes": ["2x2x2"]}]
+    folder = write(tmp_path, *pools)
+    settings = json.loads((folder / "power" / "cloud_nodes.json").read_text())
+    lines = (folder / "slurm" / "nodes.conf").read_text().splitlines()
+    for name, pool in settings["pools"].items():
+        (line,) = (line for line in lines if line.startswith(f"PartitionName={name} "))
+        assert pool["create_timeout_s"] < int(line.partition("ResumeTimeout=")[2].split()[0])

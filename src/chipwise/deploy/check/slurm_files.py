@@ -81,10 +81,10 @@ def _unknown(line: ConfLine, words: list[str]) -> Iterator[Finding]:
     keys = next((KEYS[kind].split() for kind in KEYS if kind.lower() == line.kind), None)
     if keys is None:
         return
-    known = {key.lower() for key in keys}
+    accepted = {key.lower() for key in keys}
     for word in words:
         key = word.partition("=")[0]
-        if key.lower() not in known:
+        if key.lower() not in accepted:
             what = f"Slurm knows no {key} on a line that begins with {words[0].partition('=')[0]}"
             yield Finding(
                 defect=Defect.UNKNOWN_ARGUMENT,

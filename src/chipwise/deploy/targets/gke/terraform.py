@@ -15,13 +15,13 @@ LONGEST_CLUSTER = 40  # characters of a cluster's name, https://cloud.google.com
 def terraform(deployment: Deployment) -> list[TreeFile]:
     """The files of Terraform."""
     families = {pool.family for pool in deployment.pools}
-    kept = ["network", "cluster", "bucket", *(f"{family}-pool" for family in sorted(families))]
+    modules = ["network", "cluster", "bucket", *(f"{family}-pool" for family in sorted(families))]
     return [
         TreeFile(path="main.tf", text=HEAD + main(deployment)),
         TreeFile(path="variables.tf", text=variables(deployment)),
         TreeFile(path="outputs.tf", text=OUTPUTS),
         TreeFile(path="versions.tf", text=data_text("gke", "versions.tf")),
-        *(file for name in kept for file in _module(name)),
+        *(file for name in modules for file in _module(name)),
     ]
 
 

@@ -140,11 +140,15 @@ class Controller:
                 draft.replace(path)
 
     @contextmanager
-    def machine_lock(self, machine: str) -> Iterator[None]:
-        """Held while a machine is made or removed."""
+    def machine_lock(self, machine: str, wait: bool = True) -> Iterator[bool]:
+        """Held while a machine is made or removed; whether it is, where nobody waits for it."""
         with (self.folder / f"{machine}.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
 
     def log(self, words: str) -> None:
         """A line for people, in the log and on stderr."""
@@ -202,19 +206,13 @@ class Controller:
 
     # the cloud
 
-    def call(self, argv: Sequence[str], machine: str = "") -> tuple[Failure | None, str]:
+    def call(self, argv: Sequence[str], machine: str = "", limit_s: float = 0.0) -> tuple[Failure | None, str]:
         """Run a command of the cloud's: how it failed, if it did, and what it printed."""
         values = {**self.values, "machine": machine, "nodes": ",".join(self.nodes_of(machine))}
         words = [BRACES.sub(lambda match: str(values[match.group(1)]), word) for word in argv]
-        limit = float(self.settings["command_timeout_s"])
+        limit = limit_s or float(self.settings["command_timeout_s"])
         try:
-            done = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=limit,
-            )
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
             return Failure.TIMEOUT, f"{words[0]} did not answer within {limit:g} s"
         except OSError as error:
@@ -228,7 +226,7 @@ class Controller:
         """Make a machine in the first placement that has one; how the last failed, and which took it."""
         failure, words = Failure.OTHER, "the pool has no placement"
         for number, placement in enumerate(self.pools[pool]["placements"]):
-            outcome, words = self.call(placement["create"], machine)
+            outcome, words = self.call(placement["create"], machine, float(self.pools[pool]["create_timeout_s"]))
             if outcome is None:
                 self.log(f"{machine}: created in {placement['name']}")
                 return None, "", number
@@ -423,7 +421,9 @@ def _sync_placement(
 
 def _orphan(control: Controller, pool: str, machine: str, number: int) -> None:
     """Remove a machine that the state does not have, once it has been there for long."""
-    with control.machine_lock(machine):
+    with control.machine_lock(machine, wait=False) as held:
+        if not held:
+            return  # it is being made, for minutes: other machines are not to wait for that
         with control.state() as state:
             orphans = state.setdefault("orphans", {})
             since = orphans.setdefault(machine, time.time())

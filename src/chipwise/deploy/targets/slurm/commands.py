@@ -7,13 +7,14 @@ from typing import Any
 
 from chipwise.deploy.deployment import Deployment, Provider
 from chipwise.deploy.targets.slurm import amazon, google
-from chipwise.deploy.targets.slurm.nodes import cloud_pool, machines_of, node_names
+from chipwise.deploy.targets.slurm.nodes import RESUME_TIMEOUT_S, cloud_pool, machines_of, node_names
 
 CLOUDS = {Provider.GCP: google, Provider.AWS: amazon}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin"
 FIRST_WAIT_S, LONGEST_WAIT_S = 60, 1800
 ORPHAN_S = 900  # a machine that is being made is not in the state until it is there
-COMMAND_TIMEOUT_S = 840  # below the time that Slurm waits for a node
+COMMAND_TIMEOUT_S = 300  # of one that lists or removes
+CREATE_SHARE = 0.9  # of the time that Slurm waits for a node, within which its machine has to be there
 
 
 def cloud_settings(deployment: Deployment) -> str:
@@ -32,6 +33,7 @@ def cloud_settings(deployment: Deployment) -> str:
         "command_timeout_s": COMMAND_TIMEOUT_S,
         "pools": {
             pool.name: {
+                "create_timeout_s": CREATE_SHARE * RESUME_TIMEOUT_S[pool.family],
                 "always": node_names(pool, deployment)[: pool.min_hosts],
                 "placements": [cloud.placement(pool, deployment)],
                 "machines": machines_of(pool, deployment),

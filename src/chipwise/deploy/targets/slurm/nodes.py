@@ -1,8 +1,12 @@
-"""Names of nodes and machines: a TPU slice is one machine with a node for each of its hosts."""
+"""Names of nodes and machines, and how long one may take: a slice is one machine with a node for each of its hosts."""
 
 from __future__ import annotations
 
 from chipwise.deploy.deployment import Deployment, NodePool, Provider, Term
+
+# seconds that a machine may take from the request to a slurmd that registers: slurm-gcp's own defaults are 300 s for
+# virtual machines, 600 s for TPUs (github.com/GoogleCloudPlatform/slurm-gcp, read 2026-11-19)
+RESUME_TIMEOUT_S = {"gpu": 600, "tpu": 900}
 
 
 def cloud_pool(pool: NodePool, deployment: Deployment) -> bool:

@@ -9,14 +9,11 @@ from chipwise.deploy.deployment import Deployment, Engine, NodePool, Problem, Pr
 from chipwise.deploy.targets.slurm import cloud_nodes
 from chipwise.deploy.targets.slurm.commands import CLOUDS, cloud_settings, site_example
 from chipwise.deploy.targets.slurm.google import TPU_RUNTIMES
-from chipwise.deploy.targets.slurm.nodes import cloud_pool, machines_of, node_names, node_range
+from chipwise.deploy.targets.slurm.nodes import RESUME_TIMEOUT_S, cloud_pool, machines_of, node_names, node_range
 from chipwise.deploy.targets.target import RouterSettings, Target
 from chipwise.deploy.tree import TreeFile
 
 HEAD = "# Written by chipwise deploy write.\n"
-# seconds that a machine may take from the request to a slurmd that registers: slurm-gcp's own defaults are 300 s for
-# virtual machines, 600 s for TPUs (github.com/GoogleCloudPlatform/slurm-gcp, read 2026-11-19)
-RESUME_TIMEOUT_S = {"gpu": 600, "tpu": 900}
 # A machine that idles is kept for as long as a start takes: whatever comes next, no more than twice the least is paid
 # (Karlin et al., Competitive snoopy caching, 1988). Half of the longest start is taken for one.
 SUSPEND_TIME_S = {family: seconds // 2 for family, seconds in RESUME_TIMEOUT_S.items()}
